@@ -1,0 +1,162 @@
+//! The vocabulary of Weft as types: ids, epochs, serial numbers, layouts, byte ranges.
+//!
+//! Nothing here does I/O, knows a clock or a message. Every other crate may use it.
+
+mod layout;
+mod map;
+
+pub use layout::{Piece, StripeMap, pieces};
+pub use map::{FixedMap, FixedSet};
+
+use std::fmt;
+
+/// Defines a newtype over an integer with ordering, hashing, display and serde.
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug,
+            serde::Serialize, serde::Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number!(
+    /// Inode number: the slot in the top 12 bits, a counter below, never reused.
+    Ino(u64)
+);
+number!(
+    /// One of the [`SLOTS`] hash partitions of the name space.
+    Slot(u16)
+);
+number!(
+    /// A pair of data servers, from 0.
+    PairId(u32)
+);
+number!(
+    /// A replica group of metadata servers, from 0.
+    GroupId(u32)
+);
+number!(
+    /// A client's session with a group. Never reused; 0 means none.
+    SessionId(u64)
+);
+number!(
+    /// A client's own count of its changes, from 1; with the session it names one change for ever.
+    Operation(u64)
+);
+number!(
+    /// The number of a reign (of a group's active, or of a pair's state). Only grows.
+    Epoch(u64)
+);
+number!(
+    /// A journal batch's serial number. Grows by one from batch to batch.
+    Sn(u64)
+);
+
+/// How many hash partitions the name space has.
+pub const SLOTS: u16 = 4096;
+/// Bits of an inode number below the slot.
+pub const INO_COUNTER_BITS: u32 = 52;
+/// The root directory: slot 0, counter 1.
+pub const ROOT_INO: Ino = Ino(1);
+/// Longest name of a directory entry, in bytes.
+pub const NAME_MAX: usize = 255;
+/// Longest target of a symbolic link, in bytes (Linux PATH_MAX without the final NUL).
+pub const TARGET_MAX: usize = 4095;
+/// Bytes under one checksum.
+pub const BLOCK_BYTES: u64 = 4096;
+/// Bytes under one bit of the modified list; recovery compares and copies by regions.
+pub const REGION_BYTES: u64 = 1 << 20;
+/// Blocks of a region.
+pub const REGION_BLOCKS: u64 = REGION_BYTES / BLOCK_BYTES;
+/// Smallest and largest stripe unit, in bytes. Powers of two between are allowed.
+pub const STRIPE_UNIT_MIN: u32 = 64 << 10;
+/// See [`STRIPE_UNIT_MIN`].
+pub const STRIPE_UNIT_MAX: u32 = 16 << 20;
+/// Largest file, in bytes: what a signed 64-bit offset can name, as Linux demands.
+pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
+/// Largest payload of one frame. A write of more goes as several, so that a leader forwards one
+/// piece while it receives the next.
+pub const PAYLOAD_MAX: usize = 1 << 20;
+
+impl Ino {
+    /// Joins a slot and a counter (below 2^52).
+    pub const fn new(slot: Slot, counter: u64) -> Ino {
+        assert!(counter < 1 << INO_COUNTER_BITS);
+        Ino(((slot.0 as u64) << INO_COUNTER_BITS) | counter)
+    }
+
+    /// The slot this inode lives in.
+    pub const fn slot(self) -> Slot {
+        Slot((self.0 >> INO_COUNTER_BITS) as u16)
+    }
+}
+
+/// The two data servers of a pair.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+)]
+pub enum Member {
+    /// Member of the primary group.
+    Zero,
+    /// Member of the backup group.
+    One,
+}
+
+impl Member {
+    /// 0 or 1.
+    pub const fn index(self) -> usize {
+        match self {
+            Member::Zero => 0,
+            Member::One => 1,
+        }
+    }
+
+    /// From 0 or 1; anything else is no member.
+    pub const fn from_index(index: u32) -> Option<Member> {
+        match index {
+            0 => Some(Member::Zero),
+            1 => Some(Member::One),
+            _ => None,
+        }
+    }
+
+    /// The other member.
+    pub const fn twin(self) -> Member {
+        match self {
+            Member::Zero => Member::One,
+            Member::One => Member::Zero,
+        }
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.index().fmt(f)
+    }
+}
+
+/// Names an object: the part of one file (or of one generation of it) that lies on one pair.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ObjectId {
+    /// The file.
+    pub ino: Ino,
+    /// The layout generation: a truncation to nothing takes a new one, so that it needs no word
+    /// with the data servers.
+    pub generation: u32,
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}.{}", self.ino.0, self.generation)
+    }
+}

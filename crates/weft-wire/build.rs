@@ -1,0 +1,14 @@
+//! Compiles proto/*.proto without a system protoc.
+
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
+    let files = ["common.proto", "meta.proto", "data.proto"];
+    for file in files {
+        println!("cargo:rerun-if-changed={}", root.join(file).display());
+    }
+    let descriptors = protox::compile(files, [&root])?;
+    prost_build::Config::new().bytes([".weft"]).compile_fds(descriptors)?;
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! What goes over a connection: frames, messages, the handshake. Bytes in, messages out; no socket.
+//!
+//! The messages are generated from `proto/` (the one definition, also for other languages); the
+//! frame is drawn in [`frame`].
+
+pub mod frame;
+mod message;
+
+/// Messages generated from `proto/*.proto`.
+#[allow(clippy::all, clippy::disallowed_types, missing_docs)]
+pub mod proto {
+    include!(concat!(env!("OUT_DIR"), "/weft.rs"));
+}
+
+pub use frame::{Frame, FrameError, HEADER_BYTES, Header, Kind};
+pub use message::{Failed, Rpc, method_name};
+
+/// The version of the protocol that this build speaks. A peer with another one is refused.
+pub const PROTOCOL_VERSION: u32 = 1;

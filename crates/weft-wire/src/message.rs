@@ -1,0 +1,118 @@
+//! Which method carries which message.
+
+use crate::proto::{self, Failure, failure};
+use thiserror::Error;
+
+/// A request: its method number and the type of its reply.
+pub trait Rpc: prost::Message + Default {
+    /// The number in the frame's header; each stands in `proto/` above its message.
+    const METHOD: u16;
+    /// For logs and metrics.
+    const NAME: &'static str;
+    /// What a good answer holds.
+    type Reply: prost::Message + Default;
+}
+
+macro_rules! methods {
+    ($($number:literal $request:ident -> $reply:ty;)*) => {
+        $(
+            impl Rpc for proto::$request {
+                const METHOD: u16 = $number;
+                const NAME: &'static str = stringify!($request);
+                type Reply = $reply;
+            }
+        )*
+
+        /// The name of a method's request, for logs and metrics.
+        pub fn method_name(method: u16) -> &'static str {
+            match method {
+                $($number => stringify!($request),)*
+                _ => "unknown",
+            }
+        }
+    };
+}
+
+methods! {
+    16 ChangeRequest -> proto::ChangeReply;
+    17 LookupRequest -> proto::LookupReply;
+    18 GetInodeRequest -> proto::GetInodeReply;
+    19 ReaddirRequest -> proto::ReaddirReply;
+    20 GetxattrRequest -> proto::GetxattrReply;
+    21 GetLockRequest -> proto::GetLockReply;
+    22 StatfsRequest -> proto::StatfsReply;
+    23 SessionRequest -> proto::SessionReply;
+    24 RenewRequest -> proto::RenewReply;
+    25 RevokeRequest -> proto::RevokeReply;
+    26 PairStates -> ();
+    27 LockFreed -> ();
+    28 SuspectRequest -> proto::SuspectReply;
+    29 StatusRequest -> proto::StatusReply;
+    30 ExplainRequest -> proto::ExplainReply;
+    31 StartScrubRequest -> proto::StartScrubReply;
+    48 RegisterRequest -> proto::RegisterReply;
+    49 BeatRequest -> proto::BeatReply;
+    50 SetStateRequest -> proto::SetStateReply;
+    51 FenceRequest -> proto::FenceReply;
+    52 DropObjectsRequest -> proto::DropObjectsReply;
+    53 RecoveredRequest -> proto::RecoveredReply;
+    64 WriteRequest -> proto::WriteReply;
+    65 ReadRequest -> proto::ReadReply;
+    66 ShapeRequest -> proto::ShapeReply;
+    67 SyncRequest -> proto::SyncReply;
+    68 MapRequest -> proto::MapReply;
+    69 DataStatusRequest -> proto::DataStatusReply;
+    80 ForwardRequest -> proto::ForwardReply;
+    81 DirtyRequest -> proto::DirtyReply;
+    82 ChecksumsRequest -> proto::ChecksumsReply;
+    83 FillRequest -> proto::FillReply;
+    84 FetchRequest -> proto::FetchReply;
+    85 ListRequest -> proto::ListReply;
+    86 FilledRequest -> proto::FilledReply;
+}
+
+/// Why the other side did not do a request: `Failure` as a Rust enum.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Failed {
+    /// The answer an application sees: a Linux errno.
+    #[error("errno {0}")]
+    Errno(i32),
+    /// The request named another epoch than the current one.
+    #[error("stale epoch, the current one is {0}")]
+    Stale(u64),
+    /// Cannot serve now: try again later or elsewhere.
+    #[error("not available: {0}")]
+    Unavailable(String),
+    /// The session has been ended.
+    #[error("session ended: {0}")]
+    Fenced(String),
+    /// The request broke the protocol; never retried.
+    #[error("refused: {0}")]
+    Refused(String),
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Failure {
+        let kind = match failed {
+            Failed::Errno(errno) => failure::Kind::Errno(errno as u32),
+            Failed::Stale(current_epoch) => failure::Kind::Stale(proto::Stale { current_epoch }),
+            Failed::Unavailable(why) => failure::Kind::Unavailable(why),
+            Failed::Fenced(why) => failure::Kind::Fenced(why),
+            Failed::Refused(why) => failure::Kind::Refused(why),
+        };
+        Failure { kind: Some(kind) }
+    }
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Failed {
+        match failure.kind {
+            Some(failure::Kind::Errno(errno)) => Failed::Errno(errno as i32),
+            Some(failure::Kind::Stale(stale)) => Failed::Stale(stale.current_epoch),
+            Some(failure::Kind::Unavailable(why)) => Failed::Unavailable(why),
+            Some(failure::Kind::Fenced(why)) => Failed::Fenced(why),
+            Some(failure::Kind::Refused(why)) => Failed::Refused(why),
+            None => Failed::Refused("a failure without a reason".into()),
+        }
+    }
+}
