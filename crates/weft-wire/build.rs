@@ -1,5 +1,7 @@
 //! Compiles proto/*.proto without a system protoc.
 
+#![allow(clippy::disallowed_macros)] // a build script speaks to cargo by printing
+
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -9,6 +11,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("cargo:rerun-if-changed={}", root.join(file).display());
     }
     let descriptors = protox::compile(files, [&root])?;
-    prost_build::Config::new().bytes([".weft"]).compile_fds(descriptors)?;
+    prost_build::Config::new()
+        .bytes([".weft"])
+        .compile_fds(descriptors)?;
     Ok(())
 }

@@ -1,1 +1,253 @@
+//! The one layer between Weft and the world: clock, tasks, sockets, files, randomness.
+//!
+//! Every server, client and tool gets an [`Env`] and asks it for everything that is not pure
+//! computation. There are two kinds behind it: the real one ([`real`]) on an operating system, and
+//! the simulator's, in which a whole cluster runs in one thread from one seed. What goes through
+//! here is therefore reproducible; what does not go through here is a bug (clippy.toml bans it).
+//!
+//! An `Env` belongs to one thread: servers and clients are single-threaded owner loops, so that
+//! their state needs no locks. Blocking work (cold reads, large writes, fdatasync) is moved off the
+//! thread inside the real implementation and nowhere else.
 
+mod file;
+mod http;
+pub mod real;
+mod stream;
+mod time;
+
+pub use file::{DirItem, File, FileDriver, OpenMode, SpaceReport};
+pub use http::serve_text;
+pub use stream::{Listener, ListenerDriver, Stream, StreamDriver};
+pub use time::{Mono, Wall};
+
+use futures_util::future::{Either, LocalBoxFuture, select};
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What an implementation provides. Code of Weft uses [`Env`].
+pub trait Driver {
+    /// Monotonic time; starts anywhere, differs between nodes, stands still in no fault.
+    fn now(&self) -> Mono;
+    /// Wall clock; may jump.
+    fn wall(&self) -> Wall;
+    /// 64 random bits.
+    fn random(&self) -> u64;
+    /// Ends after at least this long.
+    fn sleep(&self, duration: Duration) -> LocalBoxFuture<'static, ()>;
+    /// Runs a task of this node until it ends, the node dies or its handle aborts it.
+    fn spawn(&self, name: &'static str, task: LocalBoxFuture<'static, ()>) -> Box<dyn TaskDriver>;
+    /// Connects to `host:port`.
+    fn connect(&self, address: String) -> LocalBoxFuture<'static, io::Result<Stream>>;
+    /// Listens on `host:port`; port 0 takes a free one.
+    fn listen(&self, address: String) -> LocalBoxFuture<'static, io::Result<Listener>>;
+    /// Opens a file.
+    fn open(
+        &self,
+        path: std::path::PathBuf,
+        mode: OpenMode,
+    ) -> LocalBoxFuture<'static, io::Result<File>>;
+    /// Names in a directory, sorted.
+    fn read_dir(&self, path: &Path) -> io::Result<Vec<DirItem>>;
+    /// Makes a directory and its parents; no error if it is there.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Renames a file over another.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Makes renames, creations and removals in a directory survive a power cut.
+    fn sync_dir(&self, path: &Path) -> LocalBoxFuture<'static, io::Result<()>>;
+    /// Room on the file system that holds `path`.
+    fn space(&self, path: &Path) -> io::Result<SpaceReport>;
+}
+
+/// A running task.
+pub trait TaskDriver {
+    /// Drops the task at its next point of waiting.
+    fn abort(&self);
+    /// True once it has ended or been aborted.
+    fn is_finished(&self) -> bool;
+}
+
+/// Handle of a running task. Dropping it lets the task go on.
+pub struct Task(Box<dyn TaskDriver>);
+
+impl Task {
+    /// Drops the task at its next point of waiting.
+    pub fn abort(&self) {
+        self.0.abort();
+    }
+
+    /// True once it has ended or been aborted.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+}
+
+/// The world as one thread of one node sees it. Cloning is cheap.
+#[derive(Clone)]
+pub struct Env(Rc<dyn Driver>);
+
+/// A deadline passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl Env {
+    /// Wraps an implementation.
+    pub fn new(driver: impl Driver + 'static) -> Env {
+        Env(Rc::new(driver))
+    }
+
+    /// Monotonic time.
+    pub fn now(&self) -> Mono {
+        self.0.now()
+    }
+
+    /// Wall clock; only for times that users see.
+    pub fn wall(&self) -> Wall {
+        self.0.wall()
+    }
+
+    /// 64 random bits.
+    pub fn random(&self) -> u64 {
+        self.0.random()
+    }
+
+    /// Ends after at least this long.
+    pub fn sleep(&self, duration: Duration) -> LocalBoxFuture<'static, ()> {
+        self.0.sleep(duration)
+    }
+
+    /// Ends at `deadline`, at once if it has passed.
+    pub fn sleep_until(&self, deadline: Mono) -> LocalBoxFuture<'static, ()> {
+        self.0.sleep(deadline.since(self.0.now()))
+    }
+
+    /// `future`'s output, or `Elapsed` if it takes longer than `limit`; then it is dropped.
+    ///
+    /// # Errors
+    /// [`Elapsed`] when the limit passed first.
+    pub async fn timeout<F: Future>(
+        &self,
+        limit: Duration,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
+        match select(pin!(future), self.0.sleep(limit)).await {
+            Either::Left((output, _)) => Ok(output),
+            Either::Right(_) => Err(Elapsed),
+        }
+    }
+
+    /// Runs a task beside this one. The name is for logs and for the simulator's reports.
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + 'static) -> Task {
+        Task(self.0.spawn(name, Box::pin(task)))
+    }
+
+    /// Connects to `host:port`.
+    ///
+    /// # Errors
+    /// As the operating system's; there is no deadline: wrap it in [`Env::timeout`].
+    pub async fn connect(&self, address: &str) -> io::Result<Stream> {
+        self.0.connect(address.to_owned()).await
+    }
+
+    /// Listens on `host:port`; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub async fn listen(&self, address: &str) -> io::Result<Listener> {
+        self.0.listen(address.to_owned()).await
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub async fn open(&self, path: &Path, mode: OpenMode) -> io::Result<File> {
+        self.0.open(path.to_owned(), mode).await
+    }
+
+    /// The whole content of a file, `None` if there is no such file.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub async fn read_file(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        match self.open(path, OpenMode::Read).await {
+            Ok(file) => {
+                let length = file.len()?;
+                Ok(Some(file.read_at(0, length as usize).await?.to_vec()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces a small file so that after any crash it holds the old content or the new one.
+    ///
+    /// # Errors
+    /// As the operating system's; the old content then stands.
+    pub async fn replace_file(&self, path: &Path, content: Vec<u8>) -> io::Result<()> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".new");
+        let temporary = std::path::PathBuf::from(name);
+        let file = self.open(&temporary, OpenMode::CreateEmpty).await?;
+        file.write_at(0, vec![content.into()]).await?;
+        file.sync_data().await?;
+        self.0.rename(&temporary, path)?;
+        match path.parent() {
+            Some(parent) => self.0.sync_dir(parent).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Names in a directory, sorted.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub fn read_dir(&self, path: &Path) -> io::Result<Vec<DirItem>> {
+        self.0.read_dir(path)
+    }
+
+    /// Makes a directory and its parents; no error if it is there.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.0.create_dir_all(path)
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.0.remove_file(path)
+    }
+
+    /// Renames a file over another.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    /// Makes renames, creations and removals in a directory survive a power cut.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub async fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.sync_dir(path).await
+    }
+
+    /// Room on the file system that holds `path`.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub fn space(&self, path: &Path) -> io::Result<SpaceReport> {
+        self.0.space(path)
+    }
+}

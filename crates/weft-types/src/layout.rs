@@ -61,7 +61,11 @@ impl StripeMap {
         Piece {
             pair: self.pairs[pair_index],
             pair_index,
-            leader: if row % 2 == 0 { Member::Zero } else { Member::One },
+            leader: if row.is_multiple_of(2) {
+                Member::Zero
+            } else {
+                Member::One
+            },
             file_offset: offset,
             object_offset: row * self.unit + within,
             length: length.min(self.unit - within),
@@ -94,7 +98,11 @@ impl StripeMap {
 
     /// The member that leads the stripe at this offset of an object.
     pub fn leader(&self, object_offset: u64) -> Member {
-        if (object_offset / self.unit) % 2 == 0 { Member::Zero } else { Member::One }
+        if (object_offset / self.unit).is_multiple_of(2) {
+            Member::Zero
+        } else {
+            Member::One
+        }
     }
 }
 
@@ -122,12 +130,16 @@ mod tests {
             for offset in 0..64 {
                 let piece = map.piece_at(offset, 1);
                 assert!(seen.insert((piece.pair, piece.object_offset)));
-                assert_eq!(map.file_offset(piece.pair_index, piece.object_offset), offset);
+                assert_eq!(
+                    map.file_offset(piece.pair_index, piece.object_offset),
+                    offset
+                );
                 assert_eq!(map.leader(piece.object_offset), piece.leader);
             }
             for size in 0..64 {
-                let lengths: Vec<u64> =
-                    (0..width as usize).map(|i| map.object_length(i, size)).collect();
+                let lengths: Vec<u64> = (0..width as usize)
+                    .map(|i| map.object_length(i, size))
+                    .collect();
                 assert_eq!(lengths.iter().sum::<u64>(), size);
                 let found = lengths
                     .iter()
@@ -145,7 +157,10 @@ mod tests {
         let map = StripeMap::new(8, vec![PairId(3), PairId(1)]).unwrap();
         let all: Vec<Piece> = pieces(&map, 5, 30).collect();
         assert_eq!(all.iter().map(|p| p.length).sum::<u64>(), 25);
-        assert_eq!(all.iter().map(|p| p.length).collect::<Vec<_>>(), [3, 8, 8, 6]);
+        assert_eq!(
+            all.iter().map(|p| p.length).collect::<Vec<_>>(),
+            [3, 8, 8, 6]
+        );
         assert_eq!(all[0].pair, PairId(3));
         assert_eq!(all[1].pair, PairId(1));
         assert_eq!(all[2].leader, Member::One);

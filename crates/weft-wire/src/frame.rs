@@ -169,7 +169,9 @@ impl Header {
     /// [`FrameError::Checksum`] if they were damaged.
     pub fn check(&self, header: &[u8; HEADER_BYTES], message: &[u8]) -> Result<(), FrameError> {
         let crc = crc32c::crc32c_append(crc32c::crc32c(&header[..28]), message);
-        (crc == self.header_crc).then_some(()).ok_or(FrameError::Checksum("message"))
+        (crc == self.header_crc)
+            .then_some(())
+            .ok_or(FrameError::Checksum("message"))
     }
 }
 
@@ -208,9 +210,15 @@ mod tests {
 
     fn frame(message: &[u8], payload: &[u8]) -> Vec<u8> {
         let crc = crc32c::crc32c(payload);
-        let mut bytes =
-            Header::encode(Kind::Request, 7, 1 << 40 | 9, message, payload.len() as u32, crc)
-                .to_vec();
+        let mut bytes = Header::encode(
+            Kind::Request,
+            7,
+            1 << 40 | 9,
+            message,
+            payload.len() as u32,
+            crc,
+        )
+        .to_vec();
         bytes.extend_from_slice(message);
         bytes.extend_from_slice(payload);
         bytes

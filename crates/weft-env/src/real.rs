@@ -1,0 +1,406 @@
+//! The real world: tokio's single-threaded runtime, sockets and files of the operating system.
+
+use crate::{
+    DirItem, Driver, Env, File, FileDriver, Listener, ListenerDriver, Mono, OpenMode, SpaceReport,
+    Stream, StreamDriver, TaskDriver, Wall,
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Writes of at least this many bytes leave the owner loop's thread: copying them into the page
+/// cache takes longer than the hand-over (about 20 us), and a device that is behind would stop the
+/// loop and with it the beats that keep the server in service.
+const OFFLOAD_BYTES: usize = 128 << 10;
+
+/// Runs `main` to its end on this thread, in an environment that is the real one.
+///
+/// # Errors
+/// If the operating system refuses an event queue.
+pub fn run<F: Future>(main: impl FnOnce(Env) -> F) -> io::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let local = tokio::task::LocalSet::new();
+    let env = Env::new(RealDriver::new()?);
+    let output = local.block_on(&runtime, main(env));
+    // Blocking work may hang with its device; the process must end all the same.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(output)
+}
+
+struct RealDriver {
+    origin: Instant,
+    random: Cell<[u64; 4]>,
+}
+
+impl RealDriver {
+    #[allow(clippy::disallowed_methods)]
+    fn new() -> io::Result<RealDriver> {
+        let mut seed = [0u8; 32];
+        // SAFETY: the buffer is valid for writes of its length.
+        let got = unsafe { libc::getrandom(seed.as_mut_ptr().cast(), seed.len(), 0) };
+        if got != seed.len() as isize {
+            return Err(io::Error::last_os_error());
+        }
+        let word = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&seed[at..at + 8]);
+            u64::from_le_bytes(bytes)
+        };
+        let random = Cell::new([word(0), word(8), word(16), word(24) | 1]);
+        Ok(RealDriver {
+            origin: Instant::now(),
+            random,
+        })
+    }
+}
+
+struct RealTask(tokio::task::JoinHandle<()>);
+
+impl TaskDriver for RealTask {
+    fn abort(&self) {
+        self.0.abort();
+    }
+
+    fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+}
+
+#[allow(clippy::disallowed_methods)]
+impl Driver for RealDriver {
+    fn now(&self) -> Mono {
+        Mono(self.origin.elapsed().as_nanos() as u64)
+    }
+
+    fn wall(&self) -> Wall {
+        let now = SystemTime::now();
+        Wall(match now.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => after.as_nanos() as i128,
+            Err(before) => -(before.duration().as_nanos() as i128),
+        })
+    }
+
+    /// xoshiro256++ (Blackman and Vigna, 2019), seeded by the operating system.
+    fn random(&self) -> u64 {
+        let mut s = self.random.get();
+        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
+        let t = s[1] << 17;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= t;
+        s[3] = s[3].rotate_left(45);
+        self.random.set(s);
+        result
+    }
+
+    fn sleep(&self, duration: Duration) -> LocalBoxFuture<'static, ()> {
+        tokio::time::sleep(duration).boxed_local()
+    }
+
+    fn spawn(&self, _name: &'static str, task: LocalBoxFuture<'static, ()>) -> Box<dyn TaskDriver> {
+        Box::new(RealTask(tokio::task::spawn_local(task)))
+    }
+
+    fn connect(&self, address: String) -> LocalBoxFuture<'static, io::Result<Stream>> {
+        async move {
+            let stream = tokio::net::TcpStream::connect(&address).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(RealStream {
+                stream,
+                peer: address,
+            }) as Stream)
+        }
+        .boxed_local()
+    }
+
+    fn listen(&self, address: String) -> LocalBoxFuture<'static, io::Result<Listener>> {
+        async move {
+            let listener = tokio::net::TcpListener::bind(&address).await?;
+            Ok(Box::new(RealListener(listener)) as Listener)
+        }
+        .boxed_local()
+    }
+
+    fn open(&self, path: PathBuf, mode: OpenMode) -> LocalBoxFuture<'static, io::Result<File>> {
+        let open = move || {
+            let mut options = std::fs::OpenOptions::new();
+            options.read(true);
+            match mode {
+                OpenMode::Read => {}
+                OpenMode::Write => {
+                    options.write(true);
+                }
+                OpenMode::Create => {
+                    options.write(true).create(true).truncate(false);
+                }
+                OpenMode::CreateEmpty => {
+                    options.write(true).create(true).truncate(true);
+                }
+            }
+            let file = options.open(path)?;
+            Ok(File::new(RealFile(Arc::new(file))))
+        };
+        std::future::ready(open()).boxed_local()
+    }
+
+    fn read_dir(&self, path: &Path) -> io::Result<Vec<DirItem>> {
+        let mut items = Vec::new();
+        for item in std::fs::read_dir(path)? {
+            let item = item?;
+            // Weft's own files have ASCII names; anything else in the directory is not ours.
+            if let Ok(name) = item.file_name().into_string() {
+                items.push(DirItem {
+                    name,
+                    is_dir: item.file_type()?.is_dir(),
+                });
+            }
+        }
+        items.sort();
+        Ok(items)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> LocalBoxFuture<'static, io::Result<()>> {
+        let path = path.to_owned();
+        offload(move || std::fs::File::open(path)?.sync_all()).boxed_local()
+    }
+
+    fn space(&self, path: &Path) -> io::Result<SpaceReport> {
+        let stat = rustix::fs::statvfs(path)?;
+        Ok(SpaceReport {
+            total: stat.f_blocks * stat.f_frsize,
+            free: stat.f_bavail * stat.f_frsize,
+        })
+    }
+}
+
+/// Runs blocking work on a thread of its own kind.
+#[allow(clippy::disallowed_methods)]
+async fn offload<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(failed) => Err(io::Error::other(failed)),
+    }
+}
+
+struct RealFile(Arc<std::fs::File>);
+
+impl FileDriver for RealFile {
+    fn read_at(&self, offset: u64, length: usize) -> LocalBoxFuture<'static, io::Result<Bytes>> {
+        let file = self.0.clone();
+        // What the page cache holds is read at once; only what would wait for the device leaves the
+        // thread.
+        let (mut buffer, mut result) = read_cached(&file, offset, length);
+        if matches!(result, Ok(got) if got == length) {
+            return std::future::ready(Ok(buffer.freeze())).boxed_local();
+        }
+        if matches!(&result, Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP)) {
+            result = Ok(0);
+        }
+        async move {
+            let got = match result {
+                Ok(got) => got,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            };
+            offload(move || {
+                buffer.resize(length, 0);
+                let mut filled = got;
+                while filled < length {
+                    match file.read_at(&mut buffer[filled..], offset + filled as u64) {
+                        Ok(0) => break,
+                        Ok(n) => filled += n,
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                buffer.truncate(filled);
+                Ok(buffer.freeze())
+            })
+            .await
+        }
+        .boxed_local()
+    }
+
+    fn write_at(&self, offset: u64, parts: Vec<Bytes>) -> LocalBoxFuture<'static, io::Result<()>> {
+        let file = self.0.clone();
+        let total: usize = parts.iter().map(Bytes::len).sum();
+        if total < OFFLOAD_BYTES {
+            return std::future::ready(write_all_at(&file, offset, parts)).boxed_local();
+        }
+        offload(move || write_all_at(&file, offset, parts)).boxed_local()
+    }
+
+    fn sync_data(&self) -> LocalBoxFuture<'static, io::Result<()>> {
+        let file = self.0.clone();
+        offload(move || file.sync_data()).boxed_local()
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(
+            self.0.as_fd(),
+            flags,
+            offset,
+            length,
+        )?)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+/// Reads what can be read without waiting.
+fn read_cached(file: &std::fs::File, offset: u64, length: usize) -> (BytesMut, io::Result<usize>) {
+    let mut buffer = BytesMut::with_capacity(length);
+    let spare = buffer.spare_capacity_mut();
+    let iov = libc::iovec {
+        iov_base: spare.as_mut_ptr().cast(),
+        iov_len: length,
+    };
+    // SAFETY: `iov` describes spare capacity of at least `length` bytes that lives past the call.
+    let got = unsafe {
+        libc::preadv2(
+            std::os::fd::AsRawFd::as_raw_fd(file),
+            &iov,
+            1,
+            offset as libc::off_t,
+            libc::RWF_NOWAIT,
+        )
+    };
+    if got < 0 {
+        return (buffer, Err(io::Error::last_os_error()));
+    }
+    // SAFETY: the kernel has initialised the first `got` bytes.
+    unsafe { buffer.set_len(got as usize) };
+    (buffer, Ok(got as usize))
+}
+
+fn write_all_at(file: &std::fs::File, offset: u64, parts: Vec<Bytes>) -> io::Result<()> {
+    let mut offset = offset;
+    let mut slices: Vec<io::IoSlice<'_>> =
+        parts.iter().map(|part| io::IoSlice::new(part)).collect();
+    let mut rest = &mut slices[..];
+    io::IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        match rustix::io::pwritev(file, rest, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                offset += written as u64;
+                io::IoSlice::advance_slices(&mut rest, written);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+struct RealListener(tokio::net::TcpListener);
+
+impl ListenerDriver for RealListener {
+    fn accept(&mut self) -> LocalBoxFuture<'_, io::Result<Stream>> {
+        async move {
+            let (stream, peer) = self.0.accept().await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(RealStream {
+                stream,
+                peer: peer.to_string(),
+            }) as Stream)
+        }
+        .boxed_local()
+    }
+
+    fn address(&self) -> String {
+        self.0
+            .local_addr()
+            .map_or_else(|error| error.to_string(), |address| address.to_string())
+    }
+}
+
+struct RealStream {
+    stream: tokio::net::TcpStream,
+    peer: String,
+}
+
+impl StreamDriver for RealStream {
+    fn peer(&self) -> String {
+        self.peer.clone()
+    }
+}
+
+impl AsyncRead for RealStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for RealStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
