@@ -1,0 +1,571 @@
+//! One connection: frames in and out, calls waiting for their answers.
+
+use bytes::{Bytes, BytesMut};
+use prost::Message;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::{Rc, Weak};
+use thiserror::Error;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::{Notify, oneshot};
+use weft_env::{Env, Stream};
+use weft_types::FixedMap;
+use weft_wire::proto::{Failure, Identity};
+use weft_wire::{Failed, FrameError, HEADER_BYTES, Header, Kind, Rpc};
+
+/// Bytes that may wait to be sent before callers of [`Connection::call`] wait too. Several of the
+/// largest frames fit, so that the socket never runs dry between two of them.
+const OUTGOING_BYTES_MAX: usize = 16 << 20;
+/// What the reader asks the socket for at a time: many small frames come in one call, and little of
+/// a large payload has to be copied out of it.
+const READ_BUFFER_BYTES: usize = 32 << 10;
+/// Slices handed to the socket in one call (Linux takes up to 1024).
+const SLICES_MAX: usize = 64;
+
+/// Raw bytes beside a message. They are sent without being joined or copied.
+#[derive(Clone, Debug, Default)]
+pub struct Payload {
+    parts: Vec<Bytes>,
+    crc: Option<u32>,
+}
+
+impl Payload {
+    /// No bytes.
+    pub fn none() -> Payload {
+        Payload::default()
+    }
+
+    /// Several parts, sent one after the other.
+    pub fn parts(parts: Vec<Bytes>) -> Payload {
+        Payload { parts, crc: None }
+    }
+
+    /// Bytes whose CRC-32C is known already (as when they are forwarded).
+    pub fn summed(bytes: Bytes, crc: u32) -> Payload {
+        Payload {
+            parts: vec![bytes],
+            crc: Some(crc),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.parts.iter().map(Bytes::len).sum()
+    }
+
+    fn crc(&self) -> u32 {
+        self.crc.unwrap_or_else(|| {
+            self.parts
+                .iter()
+                .fold(0, |crc, part| crc32c::crc32c_append(crc, part))
+        })
+    }
+}
+
+impl From<Bytes> for Payload {
+    fn from(bytes: Bytes) -> Payload {
+        Payload {
+            parts: vec![bytes],
+            crc: None,
+        }
+    }
+}
+
+/// Why a call has no reply.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CallError {
+    /// The other side answered that it did not do it.
+    #[error(transparent)]
+    Failed(#[from] Failed),
+    /// The connection broke before the answer came: whether it was done is unknown.
+    #[error("connection lost: {0}")]
+    Lost(String),
+}
+
+/// Called with each request of the other side, in order of arrival, on the connection's reading
+/// task. It must not wait: it answers at once or hands the request to a task.
+pub type Handler = Rc<dyn Fn(&Connection, Request)>;
+
+/// A request of the other side.
+pub struct Request {
+    /// Which message it is.
+    pub method: u16,
+    /// The encoded message.
+    pub message: Bytes,
+    /// Bytes beside the message, verified.
+    pub payload: Bytes,
+    /// CRC-32C of the payload.
+    pub payload_crc: u32,
+    /// Takes the answer.
+    pub replier: Replier,
+}
+
+impl Request {
+    /// The message as `R`, or an answer that it does not decode.
+    ///
+    /// # Errors
+    /// [`Failed::Refused`] for bytes that are no `R`.
+    pub fn decode<R: Rpc>(&self) -> Result<R, Failed> {
+        R::decode(self.message.clone())
+            .map_err(|_| Failed::Refused(format!("a {} does not decode", R::NAME)))
+    }
+}
+
+/// Answers one request. Dropping it unanswered answers `Unavailable`.
+pub struct Replier {
+    // Weak: a request that waits for long does not keep a dead connection's state.
+    connection: Weak<Inner>,
+    // None: one-way, or answered.
+    request_id: Option<u64>,
+    method: u16,
+}
+
+impl Replier {
+    /// Answers with `R`'s reply.
+    pub fn send<R: Rpc>(mut self, reply: &R::Reply, payload: impl Into<Payload>) {
+        debug_assert_eq!(R::METHOD, self.method, "the reply of another request");
+        self.answer(Kind::Response, reply.encode_to_vec(), payload.into());
+    }
+
+    /// Answers that it was not done.
+    pub fn fail(mut self, failed: Failed) {
+        self.answer(
+            Kind::Failure,
+            Failure::from(failed).encode_to_vec(),
+            Payload::none(),
+        );
+    }
+
+    fn answer(&mut self, kind: Kind, message: Vec<u8>, payload: Payload) {
+        let Some(request_id) = self.request_id.take() else {
+            return;
+        };
+        if let Some(inner) = self.connection.upgrade() {
+            inner.enqueue(kind, self.method, request_id, message, payload);
+        }
+    }
+}
+
+impl Drop for Replier {
+    fn drop(&mut self) {
+        let failed = Failed::Unavailable("the server gave the request up".into());
+        self.answer(
+            Kind::Failure,
+            Failure::from(failed).encode_to_vec(),
+            Payload::none(),
+        );
+    }
+}
+
+type Answer = Result<(Bytes, Bytes), CallError>;
+
+struct Inner {
+    peer: String,
+    identity: RefCell<Identity>,
+    next_id: Cell<u64>,
+    waiting: RefCell<FixedMap<u64, oneshot::Sender<Answer>>>,
+    outgoing: RefCell<VecDeque<Bytes>>,
+    outgoing_bytes: Cell<usize>,
+    /// Wakes the writer.
+    filled: Notify,
+    /// Wakes callers that wait for room.
+    drained: Notify,
+    /// Why the connection is closed; set once.
+    closed: RefCell<Option<String>>,
+    closing: Notify,
+}
+
+impl Inner {
+    fn enqueue(&self, kind: Kind, method: u16, id: u64, message: Vec<u8>, payload: Payload) {
+        if self.closed.borrow().is_some() {
+            return;
+        }
+        let payload_bytes = payload.len();
+        assert!(
+            payload_bytes <= weft_wire::frame::PAYLOAD_MAX
+                && message.len() <= weft_wire::frame::MESSAGE_MAX,
+            "a frame of ours is longer than frames may be: {} + {payload_bytes}",
+            message.len()
+        );
+        let crc = if payload_bytes == 0 { 0 } else { payload.crc() };
+        let header = Header::encode(kind, method, id, &message, payload_bytes as u32, crc);
+        let mut head = Vec::with_capacity(HEADER_BYTES + message.len());
+        head.extend_from_slice(&header);
+        head.extend_from_slice(&message);
+        self.outgoing_bytes
+            .set(self.outgoing_bytes.get() + head.len() + payload_bytes);
+        let mut outgoing = self.outgoing.borrow_mut();
+        outgoing.push_back(head.into());
+        outgoing.extend(payload.parts.into_iter().filter(|part| !part.is_empty()));
+        drop(outgoing);
+        self.filled.notify_one();
+    }
+
+    fn close(&self, why: &str) {
+        if self.closed.borrow().is_some() {
+            return;
+        }
+        *self.closed.borrow_mut() = Some(why.to_owned());
+        self.outgoing.borrow_mut().clear();
+        let mut waiting: Vec<_> = std::mem::take(&mut *self.waiting.borrow_mut())
+            .into_iter()
+            .collect();
+        waiting.sort_by_key(|(id, _)| *id);
+        for (_, sender) in waiting {
+            // A caller that no longer waits needs no answer.
+            let _: Result<(), Answer> = sender.send(Err(CallError::Lost(why.to_owned())));
+        }
+        self.closing.notify_waiters();
+        self.filled.notify_one();
+        self.drained.notify_waiters();
+    }
+}
+
+/// A handle on a connection. Clones share it; it stays open until one side closes it.
+#[derive(Clone)]
+pub struct Connection(Rc<Inner>);
+
+/// Forgets a call whose future was dropped.
+struct Forget<'a>(&'a Inner, u64);
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.borrow_mut().remove(&self.1);
+    }
+}
+
+impl Connection {
+    /// Takes over a stream after its handshake.
+    pub(crate) fn start(
+        env: &Env,
+        peer: String,
+        identity: Identity,
+        reader: FrameReader,
+        writer: WriteHalf<Stream>,
+        handler: Handler,
+    ) -> Connection {
+        let inner = Rc::new(Inner {
+            peer,
+            identity: RefCell::new(identity),
+            next_id: Cell::new(1),
+            waiting: RefCell::default(),
+            outgoing: RefCell::default(),
+            outgoing_bytes: Cell::new(0),
+            filled: Notify::new(),
+            drained: Notify::new(),
+            closed: RefCell::default(),
+            closing: Notify::new(),
+        });
+        let connection = Connection(inner.clone());
+        let read_side = connection.clone();
+        env.spawn("connection reader", async move {
+            let reading = read_frames(&read_side, reader, handler);
+            let closing = read_side.0.closing.notified();
+            let why = match futures_util::future::select(
+                std::pin::pin!(reading),
+                std::pin::pin!(closing),
+            )
+            .await
+            {
+                futures_util::future::Either::Left((Ok(()), _)) => {
+                    "closed by the other side".into()
+                }
+                futures_util::future::Either::Left((Err(error), _)) => error.to_string(),
+                futures_util::future::Either::Right(_) => return,
+            };
+            read_side.0.close(&why);
+        });
+        env.spawn("connection writer", async move {
+            if let Err(error) = write_frames(&inner, writer).await {
+                inner.close(&error.to_string());
+            }
+        });
+        connection
+    }
+
+    /// Sends a request and waits for its reply and payload.
+    ///
+    /// # Errors
+    /// [`CallError::Failed`] if the other side refused; [`CallError::Lost`] if the connection broke
+    /// first, when nobody knows whether it was done.
+    pub async fn call<R: Rpc>(
+        &self,
+        request: &R,
+        payload: impl Into<Payload>,
+    ) -> Result<(R::Reply, Bytes), CallError> {
+        while self.0.outgoing_bytes.get() > OUTGOING_BYTES_MAX {
+            let drained = self.0.drained.notified();
+            if let Some(why) = &*self.0.closed.borrow() {
+                return Err(CallError::Lost(why.clone()));
+            }
+            drained.await;
+        }
+        let (message, payload) = self.call_now(request, payload.into())?.await?;
+        match R::Reply::decode(message) {
+            Ok(reply) => Ok((reply, payload)),
+            Err(_) => {
+                Err(Failed::Refused(format!("the reply to {} does not decode", R::NAME)).into())
+            }
+        }
+    }
+
+    fn call_now<R: Rpc>(
+        &self,
+        request: &R,
+        payload: Payload,
+    ) -> Result<impl Future<Output = Answer> + '_, CallError> {
+        if let Some(why) = &*self.0.closed.borrow() {
+            return Err(CallError::Lost(why.clone()));
+        }
+        let id = self.0.next_id.get();
+        self.0.next_id.set(id + 1);
+        let (sender, receiver) = oneshot::channel();
+        self.0.waiting.borrow_mut().insert(id, sender);
+        let forget = Forget(&self.0, id);
+        self.0.enqueue(
+            Kind::Request,
+            R::METHOD,
+            id,
+            request.encode_to_vec(),
+            payload,
+        );
+        Ok(async move {
+            let _forget = forget;
+            receiver
+                .await
+                .unwrap_or_else(|_| Err(CallError::Lost("forgotten".into())))
+        })
+    }
+
+    /// Sends a message that wants no answer. Lost with the connection.
+    pub fn notify<R: Rpc>(&self, message: &R) {
+        self.0.enqueue(
+            Kind::OneWay,
+            R::METHOD,
+            0,
+            message.encode_to_vec(),
+            Payload::none(),
+        );
+    }
+
+    /// Closes the connection: calls that wait fail, the other side sees its end.
+    pub fn close(&self, why: &str) {
+        self.0.close(why);
+    }
+
+    /// Returns when the connection is closed, by whichever side; says why.
+    pub async fn closed(&self) -> String {
+        loop {
+            let closing = self.0.closing.notified();
+            if let Some(why) = &*self.0.closed.borrow() {
+                return why.clone();
+            }
+            closing.await;
+        }
+    }
+
+    /// It can still be used, as far as this side knows.
+    pub fn is_open(&self) -> bool {
+        self.0.closed.borrow().is_none()
+    }
+
+    /// Who is on the other side.
+    pub fn identity(&self) -> Identity {
+        *self.0.identity.borrow()
+    }
+
+    /// Notes who is on the other side when it became known after the handshake (a new session).
+    pub fn set_identity(&self, identity: Identity) {
+        *self.0.identity.borrow_mut() = identity;
+    }
+
+    /// Address of the other side, for logs.
+    pub fn peer(&self) -> &str {
+        &self.0.peer
+    }
+
+    /// The same connection (not merely the same address).
+    pub fn same(&self, other: &Connection) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// What ends a connection's reading.
+#[derive(Debug, Error)]
+pub(crate) enum ReadError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+/// Reads frames from a stream, with a buffer that spares system calls.
+pub(crate) struct FrameReader {
+    stream: ReadHalf<Stream>,
+    buffer: BytesMut,
+}
+
+/// A verified frame.
+pub(crate) struct Received {
+    pub header: Header,
+    pub message: Bytes,
+    pub payload: Bytes,
+}
+
+impl FrameReader {
+    pub(crate) fn new(stream: ReadHalf<Stream>) -> FrameReader {
+        FrameReader {
+            stream,
+            buffer: BytesMut::with_capacity(READ_BUFFER_BYTES),
+        }
+    }
+
+    /// Fills the buffer to at least `bytes`; false at an end between frames.
+    async fn fill(&mut self, bytes: usize) -> Result<bool, ReadError> {
+        while self.buffer.len() < bytes {
+            let missing = bytes - self.buffer.len();
+            self.buffer.reserve(missing.max(READ_BUFFER_BYTES));
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                if self.buffer.is_empty() {
+                    return Ok(false);
+                }
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+        Ok(true)
+    }
+
+    /// The next frame; None at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Result<Option<Received>, ReadError> {
+        if !self.fill(HEADER_BYTES).await? {
+            return Ok(None);
+        }
+        let mut head = [0; HEADER_BYTES];
+        head.copy_from_slice(&self.buffer[..HEADER_BYTES]);
+        let header = Header::decode(&head)?;
+        self.fill(HEADER_BYTES + header.message_bytes as usize)
+            .await?;
+        let mut message = self
+            .buffer
+            .split_to(HEADER_BYTES + header.message_bytes as usize);
+        let message = message.split_off(HEADER_BYTES).freeze();
+        header.check(&head, &message)?;
+        let length = header.payload_bytes as usize;
+        let payload = if length == 0 {
+            Bytes::new()
+        } else if length <= self.buffer.len() {
+            self.buffer.split_to(length).freeze()
+        } else {
+            // The rest goes straight from the socket to where it will stay.
+            let mut payload = BytesMut::with_capacity(length);
+            payload.extend_from_slice(&self.buffer);
+            self.buffer.clear();
+            let mut rest = (&mut self.stream).take((length - payload.len()) as u64);
+            while payload.len() < length {
+                if rest.read_buf(&mut payload).await? == 0 {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                }
+            }
+            payload.freeze()
+        };
+        if header.payload_crc != 0 && crc32c::crc32c(&payload) != header.payload_crc {
+            return Err(FrameError::Checksum("payload").into());
+        }
+        Ok(Some(Received {
+            header,
+            message,
+            payload,
+        }))
+    }
+}
+
+async fn read_frames(
+    connection: &Connection,
+    mut reader: FrameReader,
+    handler: Handler,
+) -> Result<(), ReadError> {
+    while let Some(Received {
+        header,
+        message,
+        payload,
+    }) = reader.next().await?
+    {
+        let answer = match header.kind {
+            Kind::Request | Kind::OneWay => {
+                let request = Request {
+                    method: header.method,
+                    message,
+                    payload,
+                    payload_crc: header.payload_crc,
+                    replier: Replier {
+                        connection: Rc::downgrade(&connection.0),
+                        request_id: (header.kind == Kind::Request).then_some(header.request_id),
+                        method: header.method,
+                    },
+                };
+                handler(connection, request);
+                continue;
+            }
+            Kind::Response => Ok((message, payload)),
+            Kind::Failure => match Failure::decode(message) {
+                Ok(failure) => Err(CallError::Failed(failure.into())),
+                Err(_) => return Err(FrameError::Message(header.method).into()),
+            },
+            Kind::Handshake => return Err(FrameError::Kind(Kind::Handshake as u8).into()),
+        };
+        // A call that was dropped is no longer there.
+        if let Some(sender) = connection.0.waiting.borrow_mut().remove(&header.request_id) {
+            let _: Result<(), Answer> = sender.send(answer);
+        }
+    }
+    Ok(())
+}
+
+async fn write_frames(inner: &Inner, mut writer: WriteHalf<Stream>) -> io::Result<()> {
+    loop {
+        if inner.closed.borrow().is_some() {
+            // The other side is told by the end of the stream; if that fails it knows already.
+            let _: io::Result<()> = writer.shutdown().await;
+            return Ok(());
+        }
+        let mut batch: Vec<Bytes> = {
+            let mut outgoing = inner.outgoing.borrow_mut();
+            let count = outgoing.len().min(SLICES_MAX);
+            outgoing.drain(..count).collect()
+        };
+        if batch.is_empty() {
+            inner.filled.notified().await;
+            continue;
+        }
+        let mut written_whole = 0;
+        let mut offset = 0;
+        while written_whole < batch.len() {
+            let slices: Vec<io::IoSlice<'_>> = batch[written_whole..]
+                .iter()
+                .enumerate()
+                .map(|(i, part)| io::IoSlice::new(if i == 0 { &part[offset..] } else { part }))
+                .collect();
+            let mut written = writer.write_vectored(&slices).await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            inner
+                .outgoing_bytes
+                .set(inner.outgoing_bytes.get().saturating_sub(written));
+            while written > 0 {
+                let left = batch[written_whole].len() - offset;
+                if written < left {
+                    offset += written;
+                    break;
+                }
+                written -= left;
+                offset = 0;
+                batch[written_whole] = Bytes::new();
+                written_whole += 1;
+            }
+        }
+        if inner.outgoing_bytes.get() <= OUTGOING_BYTES_MAX {
+            inner.drained.notify_waiters();
+        }
+    }
+}

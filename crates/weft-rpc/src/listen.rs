@@ -1,0 +1,196 @@
+//! Making connections: the handshake from both sides.
+
+use crate::connection::{Connection, FrameReader, Handler, Received};
+use prost::Message;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
+use weft_env::{Env, Stream};
+use weft_wire::proto::{Failure, Hello, Identity, Welcome};
+use weft_wire::{Failed, Header, Kind, PROTOCOL_VERSION};
+
+/// A handshake takes one round trip; a peer that needs longer than this is not there.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Who this side is.
+#[derive(Clone, Debug)]
+pub struct Local {
+    /// The cluster this side belongs to; empty for a tool that asks which one it is.
+    pub cluster_id: String,
+    /// Its role and id.
+    pub identity: Identity,
+}
+
+fn refused(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionRefused, why)
+}
+
+async fn send(
+    writer: &mut WriteHalf<Stream>,
+    kind: Kind,
+    message: &impl Message,
+) -> io::Result<()> {
+    let message = message.encode_to_vec();
+    let mut bytes = Header::encode(kind, 0, 0, &message, 0, 0).to_vec();
+    bytes.extend_from_slice(&message);
+    writer.write_all(&bytes).await
+}
+
+async fn receive(reader: &mut FrameReader) -> io::Result<Received> {
+    match reader.next().await {
+        Ok(Some(received)) => Ok(received),
+        Ok(None) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(error) => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            error.to_string(),
+        )),
+    }
+}
+
+/// Connects and shakes hands.
+///
+/// # Errors
+/// If nobody listens there, the other side is no Weft server of this cluster and protocol version
+/// (the error says which), or the handshake takes longer than 5 s.
+pub async fn connect(
+    env: &Env,
+    address: &str,
+    local: &Local,
+    handler: Handler,
+) -> io::Result<Connection> {
+    let shake = async {
+        let stream = env.connect(address).await?;
+        let (reader, mut writer) = tokio::io::split(stream);
+        let hello = Hello {
+            protocol_version: PROTOCOL_VERSION,
+            cluster_id: local.cluster_id.clone(),
+            identity: Some(local.identity),
+        };
+        send(&mut writer, Kind::Handshake, &hello).await?;
+        let mut reader = FrameReader::new(reader);
+        let received = receive(&mut reader).await?;
+        let bad = |what| refused(format!("{address} answered the handshake with {what}"));
+        match received.header.kind {
+            Kind::Handshake => {}
+            Kind::Failure => {
+                let failure = Failure::decode(received.message).map_err(|_| bad("nonsense"))?;
+                return Err(refused(format!("{address}: {}", Failed::from(failure))));
+            }
+            _ => return Err(bad("another frame")),
+        }
+        let welcome = Welcome::decode(received.message).map_err(|_| bad("nonsense"))?;
+        if welcome.protocol_version != PROTOCOL_VERSION {
+            return Err(bad("another protocol version"));
+        }
+        if !local.cluster_id.is_empty() && welcome.cluster_id != local.cluster_id {
+            return Err(refused(format!(
+                "{address} belongs to cluster {:?}, not to {:?}",
+                welcome.cluster_id, local.cluster_id
+            )));
+        }
+        Ok((reader, writer, welcome.identity.unwrap_or_default()))
+    };
+    let (reader, writer, identity) = match env.timeout(HANDSHAKE_PATIENCE, shake).await {
+        Ok(shaken) => shaken?,
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+    };
+    Ok(Connection::start(
+        env,
+        address.to_owned(),
+        identity,
+        reader,
+        writer,
+        handler,
+    ))
+}
+
+async fn accept_one(
+    env: &Env,
+    stream: Stream,
+    local: &Local,
+) -> io::Result<(FrameReader, WriteHalf<Stream>, Identity)> {
+    let (reader, mut writer): (ReadHalf<Stream>, WriteHalf<Stream>) = tokio::io::split(stream);
+    let mut reader = FrameReader::new(reader);
+    let shake = async {
+        let received = receive(&mut reader).await?;
+        if received.header.kind != Kind::Handshake {
+            return Err(refused("the first frame is no handshake".into()));
+        }
+        let hello = Hello::decode(received.message)
+            .map_err(|_| refused("the handshake does not decode".into()))?;
+        let why = if hello.protocol_version != PROTOCOL_VERSION {
+            Some(format!(
+                "protocol version {} is not spoken here, only {PROTOCOL_VERSION}",
+                hello.protocol_version
+            ))
+        } else if !hello.cluster_id.is_empty() && hello.cluster_id != local.cluster_id {
+            Some(format!(
+                "this is cluster {:?}, not {:?}",
+                local.cluster_id, hello.cluster_id
+            ))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            let failure = Failure::from(Failed::Refused(why.clone()));
+            send(&mut writer, Kind::Failure, &failure).await?;
+            writer.shutdown().await?;
+            return Err(refused(why));
+        }
+        let welcome = Welcome {
+            protocol_version: PROTOCOL_VERSION,
+            cluster_id: local.cluster_id.clone(),
+            identity: Some(local.identity),
+        };
+        send(&mut writer, Kind::Handshake, &welcome).await?;
+        Ok(hello.identity.unwrap_or_default())
+    };
+    match env.timeout(HANDSHAKE_PATIENCE, shake).await {
+        Ok(identity) => Ok((reader, writer, identity?)),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Listens on `address` and gives every connection that shakes hands to `on_connection`, its
+/// requests to `handler`. Returns the address that is listened on; accepting goes on in a task.
+///
+/// # Errors
+/// If the address cannot be listened on.
+pub async fn serve(
+    env: &Env,
+    address: &str,
+    local: Local,
+    on_connection: impl Fn(Connection) + 'static,
+    handler: Handler,
+) -> io::Result<String> {
+    let mut listener = env.listen(address).await?;
+    let bound = listener.address();
+    let on_connection = Rc::new(on_connection);
+    let inner = env.clone();
+    env.spawn("listener", async move {
+        loop {
+            let stream = match listener.accept().await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    // Too many open files, most likely: wait for some to close.
+                    tracing::warn!(%error, "accepting a connection failed");
+                    inner.sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let (env, local, handler) = (inner.clone(), local.clone(), handler.clone());
+            let on_connection = on_connection.clone();
+            inner.spawn("handshake", async move {
+                let peer = stream.peer();
+                match accept_one(&env, stream, &local).await {
+                    Ok((reader, writer, identity)) => on_connection(Connection::start(
+                        &env, peer, identity, reader, writer, handler,
+                    )),
+                    Err(error) => tracing::warn!(%peer, %error, "handshake refused"),
+                }
+            });
+        }
+    });
+    Ok(bound)
+}

@@ -1,0 +1,186 @@
+//! Two ends over real loopback sockets.
+
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::rc::Rc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use weft_env::real;
+use weft_rpc::{CallError, Handler, Local, Payload, connect, serve};
+use weft_wire::proto::{Identity, ReadReply, ReadRequest, RenewReply, RenewRequest, WriteRequest};
+use weft_wire::{Failed, Rpc};
+
+fn local(cluster: &str) -> Local {
+    Local {
+        cluster_id: cluster.into(),
+        identity: Identity::default(),
+    }
+}
+
+fn silent() -> Handler {
+    Rc::new(|_, _| {})
+}
+
+/// Reads return as many bytes as asked, renewals fail, writes are never answered but given up.
+fn server() -> Handler {
+    Rc::new(|_, request| match request.method {
+        ReadRequest::METHOD => {
+            let read: ReadRequest = request.decode().unwrap();
+            let payload = Bytes::from(vec![7; read.length as usize]);
+            request.replier.send::<ReadRequest>(&ReadReply {}, payload);
+        }
+        RenewRequest::METHOD => request.replier.fail(Failed::Stale(9)),
+        _ => {}
+    })
+}
+
+#[test]
+fn calls_with_payloads_of_all_sizes_are_answered() {
+    real::run(|env| async move {
+        let address = serve(&env, "127.0.0.1:0", local("c"), |_| {}, server())
+            .await
+            .unwrap();
+        let connection = connect(&env, &address, &local("c"), silent())
+            .await
+            .unwrap();
+        for length in [0, 1, 4096, 32 << 10, (32 << 10) + 1, 1 << 20] {
+            let request = ReadRequest {
+                length,
+                ..Default::default()
+            };
+            let (_, payload) = connection.call(&request, Payload::none()).await.unwrap();
+            assert_eq!(payload.len(), length as usize);
+            assert!(payload.iter().all(|&byte| byte == 7));
+        }
+        let calls = (0..100).map(|i| {
+            let connection = connection.clone();
+            async move {
+                let request = ReadRequest {
+                    length: i * 1000,
+                    ..Default::default()
+                };
+                connection
+                    .call(&request, Payload::none())
+                    .await
+                    .unwrap()
+                    .1
+                    .len()
+            }
+        });
+        let lengths = futures_util::future::join_all(calls).await;
+        assert_eq!(lengths, (0..100).map(|i| i * 1000).collect::<Vec<usize>>());
+    })
+    .unwrap();
+}
+
+#[test]
+fn failures_and_given_up_requests_reach_the_caller() {
+    real::run(|env| async move {
+        let address = serve(&env, "127.0.0.1:0", local("c"), |_| {}, server())
+            .await
+            .unwrap();
+        let connection = connect(&env, &address, &local("c"), silent())
+            .await
+            .unwrap();
+        let failed = connection
+            .call(&RenewRequest::default(), Payload::none())
+            .await
+            .unwrap_err();
+        assert_eq!(failed, CallError::Failed(Failed::Stale(9)));
+        let write = WriteRequest::default();
+        let failed = connection
+            .call(&write, Bytes::from_static(b"x"))
+            .await
+            .unwrap_err();
+        assert!(matches!(failed, CallError::Failed(Failed::Unavailable(_))));
+    })
+    .unwrap();
+}
+
+#[test]
+fn another_cluster_is_refused_with_both_names() {
+    real::run(|env| async move {
+        let address = serve(&env, "127.0.0.1:0", local("one"), |_| {}, server())
+            .await
+            .unwrap();
+        let error = connect(&env, &address, &local("two"), silent())
+            .await
+            .err()
+            .unwrap();
+        let text = error.to_string();
+        assert!(text.contains("one") && text.contains("two"), "{text}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_server_may_ask_too_and_closing_fails_what_waits() {
+    real::run(|env| async move {
+        let accepted = Rc::new(RefCell::new(None));
+        let keep = accepted.clone();
+        let on_connection = move |connection| *keep.borrow_mut() = Some(connection);
+        let address = serve(&env, "127.0.0.1:0", local("c"), on_connection, silent())
+            .await
+            .unwrap();
+        let answers: Handler = Rc::new(|_, request| {
+            request
+                .replier
+                .send::<RenewRequest>(&RenewReply {}, Payload::none());
+        });
+        let connection = connect(&env, &address, &local("c"), answers).await.unwrap();
+        while accepted.borrow().is_none() {
+            env.sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let server_side: weft_rpc::Connection = accepted.borrow().clone().unwrap();
+        server_side
+            .call(&RenewRequest::default(), Payload::none())
+            .await
+            .unwrap();
+
+        server_side.close("enough");
+        connection.closed().await;
+        let lost = connection
+            .call(&RenewRequest::default(), Payload::none())
+            .await
+            .unwrap_err();
+        assert!(matches!(lost, CallError::Lost(_)));
+    })
+    .unwrap();
+}
+
+#[test]
+fn random_bytes_close_the_connection_and_the_server_lives() {
+    real::run(|env| async move {
+        let address = serve(&env, "127.0.0.1:0", local("c"), |_| {}, server())
+            .await
+            .unwrap();
+        for seed in 0..50u64 {
+            let mut stream = env.connect(&address).await.unwrap();
+            let noise: Vec<u8> = (0..500u64)
+                .map(|i| (seed.wrapping_mul(i + 77) >> 3) as u8)
+                .collect();
+            stream.write_all(&noise).await.unwrap();
+            let mut rest = Vec::new();
+            // Closed or reset; either way it ends.
+            let _: std::io::Result<usize> = stream.read_to_end(&mut rest).await;
+        }
+        let connection = connect(&env, &address, &local("c"), silent())
+            .await
+            .unwrap();
+        let request = ReadRequest {
+            length: 10,
+            ..Default::default()
+        };
+        assert_eq!(
+            connection
+                .call(&request, Payload::none())
+                .await
+                .unwrap()
+                .1
+                .len(),
+            10
+        );
+    })
+    .unwrap();
+}
