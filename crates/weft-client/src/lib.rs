@@ -1,0 +1,18 @@
+//! The client library: what every face (FUSE, gateways, bindings, tools) uses.
+//!
+//! A [`Client`] is one session with the metadata service and connections to the data servers. It
+//! caches names, attributes and layouts under leases (`docs/protocols/leases.md`), buffers writes
+//! under write leases and flushes them to the pairs (`docs/protocols/a-write.md`), and goes on when
+//! a server dies: the application sees a pause, at most `patience_ms` long, then EIO.
+//!
+//! Single-threaded and `!Send`, over weft-env, so that the simulator runs the same code. Every
+//! future may be dropped at any point: what was begun is then finished or forgotten, never left
+//! half done.
+
+mod api;
+mod settings;
+mod types;
+
+pub use api::{Client, ClientError};
+pub use settings::Settings;
+pub use types::*;

@@ -1,0 +1,49 @@
+//! Settings of a client, as they stand in a configuration file.
+
+use serde::{Deserialize, Serialize};
+
+/// Settings of a client. All have defaults but `meta` and `cluster_id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Addresses (`host:port`) of the metadata servers.
+    pub meta: Vec<String>,
+    /// The cluster to join; another one is refused.
+    pub cluster_id: String,
+    /// What the client calls itself, for people.
+    pub name: String,
+    /// How long an operation waits for servers that do not serve before it fails with EIO.
+    pub patience_ms: u64,
+    /// Bytes written by applications that may wait here for the data servers.
+    pub write_buffer_bytes: u64,
+    /// Bytes that may be on their way to the data servers at a time.
+    pub write_window_bytes: u64,
+    /// Buffered bytes older than this are flushed without being asked.
+    pub flush_age_ms: u64,
+    /// Largest message to a data server, in bytes of data (4 KiB to 1 MiB).
+    pub piece_bytes: u32,
+    /// How far ahead of a sequential reader data is fetched; 0 switches it off.
+    pub readahead_bytes: u64,
+    /// Inodes that may be cached.
+    pub cached_inodes: usize,
+    /// Write atime as relatime does; else never.
+    pub relatime: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            meta: Vec::new(),
+            cluster_id: String::new(),
+            name: String::new(),
+            patience_ms: 60_000,
+            write_buffer_bytes: 256 << 20,
+            write_window_bytes: 16 << 20,
+            flush_age_ms: 2_000,
+            piece_bytes: 256 << 10,
+            readahead_bytes: 4 << 20,
+            cached_inodes: 200_000,
+            relatime: true,
+        }
+    }
+}

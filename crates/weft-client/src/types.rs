@@ -1,0 +1,174 @@
+//! What the client's callers (faces and tools) pass in and get back.
+
+use futures_util::future::LocalBoxFuture;
+use weft_wire::proto;
+
+pub use weft_wire::proto::{Attr, Cred, FileKind, FileLock, Policy, Time};
+
+/// The answer an application gets: a Linux errno.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("errno {0}")]
+pub struct Errno(pub i32);
+
+/// What every operation returns.
+pub type Result<T> = std::result::Result<T, Errno>;
+
+/// Names an open file or directory of this client; never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HandleId(pub u64);
+
+/// Attributes, and whether a lease covers them: only then may the face (or its kernel) keep them
+/// until [`Invalidator`] says otherwise; else they are true only now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// Size and times include what is still buffered here.
+    pub attr: Attr,
+    /// May be kept.
+    pub leased: bool,
+}
+
+/// The answer to a lookup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// None if the name does not exist.
+    pub entry: Option<Known>,
+    /// The name (or its absence) may be kept until [`Invalidator::names`] of the directory.
+    pub name_leased: bool,
+}
+
+/// A time to set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetTime {
+    /// The metadata server's time when it makes the change.
+    Now,
+    /// This one.
+    At(Time),
+}
+
+/// Attributes to set; None stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// Permission bits (0o7777).
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Length in bytes.
+    pub size: Option<u64>,
+    /// Time of last access.
+    pub atime: Option<SetTime>,
+    /// Time of last modification.
+    pub mtime: Option<SetTime>,
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenFlags {
+    /// O_RDONLY or O_RDWR.
+    pub read: bool,
+    /// O_WRONLY or O_RDWR.
+    pub write: bool,
+    /// O_APPEND: every write goes to the end of the file, whoever else writes.
+    pub append: bool,
+    /// O_TRUNC.
+    pub truncate: bool,
+    /// O_SYNC or O_DSYNC: a write returns when it is on both members.
+    pub sync: bool,
+}
+
+/// How a file is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreateFlags {
+    /// O_EXCL: fail with EEXIST if the name is there.
+    pub exclusive: bool,
+    /// How it is opened; `truncate` cuts an existing file.
+    pub open: OpenFlags,
+}
+
+/// How a rename treats an existing target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RenameFlags {
+    /// RENAME_NOREPLACE.
+    pub no_replace: bool,
+    /// RENAME_EXCHANGE.
+    pub exchange: bool,
+}
+
+/// What fallocate does to its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocate {
+    /// Mode 0: the file is at least offset + length long; nothing is set aside.
+    Extend,
+    /// FALLOC_FL_KEEP_SIZE: nothing to do, since nothing is set aside.
+    KeepSize,
+    /// FALLOC_FL_PUNCH_HOLE | KEEP_SIZE: the range reads as zeros and holds no blocks.
+    PunchHole,
+    /// FALLOC_FL_ZERO_RANGE, with or without KEEP_SIZE.
+    ZeroRange {
+        /// Do not make the file longer.
+        keep_size: bool,
+    },
+}
+
+/// What lseek looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seek {
+    /// SEEK_HOLE.
+    Hole,
+    /// SEEK_DATA.
+    Data,
+}
+
+/// How setxattr treats an existing attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XattrFlags {
+    /// Make or replace.
+    Any,
+    /// XATTR_CREATE.
+    Create,
+    /// XATTR_REPLACE.
+    Replace,
+}
+
+/// One entry of a directory. `.` and `..` are among them (cookies 1 and 2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirEntry {
+    /// Its name.
+    pub name: bytes::Bytes,
+    /// Its inode.
+    pub ino: u64,
+    /// What it is.
+    pub kind: FileKind,
+    /// Where to go on after it; below 2^63.
+    pub cookie: u64,
+    /// Attributes, if asked for and known without taking another client's write lease; not for
+    /// `.` and `..`.
+    pub known: Option<Known>,
+}
+
+/// Room in the cluster, in bytes of one copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// All.
+    pub total_bytes: u64,
+    /// Not used.
+    pub free_bytes: u64,
+    /// Inodes in use.
+    pub inodes: u64,
+}
+
+/// The face's cache (the kernel's, for FUSE). Called before a lease is given back; the lease goes
+/// when the future has ended. Reads and writes that reach the client meanwhile are served under the
+/// old lease, so that an invalidation that waits for them ends; it is then repeated.
+pub trait Invalidator {
+    /// Forget the attributes of an inode; with `data` also its pages and, for a symlink, its target.
+    fn inode(&self, ino: u64, data: bool) -> LocalBoxFuture<'static, ()>;
+    /// Forget what names the directory holds and lacks.
+    fn names(&self, dir: u64) -> LocalBoxFuture<'static, ()>;
+}
+
+/// For tools: a file's place and state.
+pub type Explained = proto::ExplainReply;
+/// For tools: the cluster's state.
+pub type Status = proto::StatusReply;
