@@ -1,1 +1,40 @@
-fn main() {}
+//! `cargo xtask`: the chores of Weft's developers, in Rust so that they run wherever cargo does.
+//!
+//! Chores act on the machine itself (they start processes, read clocks and files), so the rules that
+//! keep servers inside weft-env do not hold here.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
+
+mod ci;
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Weft's chores", version)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Format, lints, tests and a short simulation. Never changes a file of the source tree.
+    Ci,
+    /// Formats the source and applies what clippy can mend by itself.
+    Fix,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().chore {
+        Chore::Ci => ci::ci(),
+        Chore::Fix => ci::fix(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("\nfailed: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
