@@ -1,0 +1,24 @@
+//! OpenSession: a client arrives.
+
+use crate::errno::Errno;
+use crate::sessions::Session;
+use crate::state::{Context, State};
+use weft_types::SessionId;
+use weft_wire::proto::{self, OpReply};
+
+pub(super) fn apply(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::OpenSession,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let session = state.next_session;
+    state.next_session += 1;
+    state
+        .sessions
+        .insert(SessionId(session), Session::new(&op.name));
+    Ok(OpReply {
+        session,
+        ..OpReply::default()
+    })
+}

@@ -1,0 +1,351 @@
+//! Reading the state: what the server asks to answer clients, to revoke leases, to show and to
+//! count. Nothing here changes anything.
+
+use crate::access;
+use crate::errno::Errno;
+use crate::inode::{Body, Inode};
+use crate::locks::Wanted;
+use crate::names::Name;
+use crate::ops::setxattr;
+use crate::state::State;
+use std::ops::Bound::{Excluded, Unbounded};
+use weft_types::{Epoch, Ino, ObjectId, Operation, PairId, ROOT_INO, SessionId};
+use weft_wire::proto::{self, Cred, FileLock, OpReply};
+
+/// Symbolic links that `resolve` follows before it takes them for a circle (Linux's bound).
+const RESOLVE_LINKS_MAX: usize = 40;
+
+/// An object that is to be dropped from a pair. It stays in the queue until a Dropped entry with
+/// its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deletion {
+    /// Names this entry of the queue; grows, never reused.
+    pub queue_id: u64,
+    /// Where the object lies (on both members).
+    pub pair: PairId,
+    /// The object.
+    pub object: ObjectId,
+}
+
+/// A session, for tools and for expiry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionSummary {
+    /// Its number.
+    pub session: SessionId,
+    /// What the client called itself.
+    pub name: String,
+    /// Replies kept for it.
+    pub replies: usize,
+    /// Write leases that it holds.
+    pub write_leases: usize,
+    /// Inodes that it holds open without (or soon without) a name.
+    pub holds: usize,
+}
+
+/// How much there is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Statistics {
+    /// Inodes of all kinds, orphans included.
+    pub inodes: u64,
+    /// Directories among them.
+    pub directories: u64,
+    /// Open sessions.
+    pub sessions: u64,
+    /// Objects to be dropped.
+    pub deletions: u64,
+    /// About how much memory the state takes, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl State {
+    /// Finds a name, `.` and `..` too. None if it is not there.
+    ///
+    /// Errors: ESTALE (no such parent), ENOTDIR, EACCES (the parent may not be searched),
+    /// ENAMETOOLONG, ENOENT (empty name), EINVAL (NUL or '/').
+    pub fn lookup(
+        &self,
+        cred: &Cred,
+        parent: Ino,
+        name: &[u8],
+    ) -> Result<Option<proto::Inode>, Errno> {
+        let (_, directory) = self.searchable(cred, parent)?;
+        let ino = match Name::parse(name)? {
+            Name::Dot => Some(parent),
+            Name::DotDot => Some(directory.parent),
+            Name::Plain(name) => directory.find(name).map(|(_, ino)| ino),
+        };
+        // A directory that was removed while open may have outlived its parent.
+        Ok(ino.and_then(|ino| self.inode(ino).ok()))
+    }
+
+    /// What may be known of an inode. ESTALE if there is none of this number.
+    pub fn inode(&self, ino: Ino) -> Result<proto::Inode, Errno> {
+        let inode = self.get(ino)?;
+        let trim = self.trims.get(&ino);
+        Ok(proto::Inode {
+            attr: Some(inode.attr(ino)),
+            layout: inode.layout(),
+            target: match &inode.body {
+                Body::Symlink(target) => target.to_vec().into(),
+                _ => Default::default(),
+            },
+            trim_seq: trim.map_or(0, |trim| trim.seq),
+            trim_from: trim.map_or(0, |trim| trim.from),
+            policy: match &inode.body {
+                Body::Directory(directory) => Some(directory.policy.to_proto()),
+                _ => None,
+            },
+        })
+    }
+
+    /// Lists at most `max` entries after a cookie (0: from the start) in order, without `.` and
+    /// `..`. Answers the entries, whether these are the last, and the parent. `DirEntry::inode` is
+    /// left absent: [`State::inode`] gives it where attributes are wanted, and showing them needs
+    /// search permission besides.
+    ///
+    /// Errors: ESTALE, ENOTDIR, EACCES (the directory may not be read).
+    pub fn readdir(
+        &self,
+        cred: &Cred,
+        ino: Ino,
+        after: u64,
+        max: usize,
+    ) -> Result<(Vec<proto::DirEntry>, bool, Ino), Errno> {
+        let (inode, directory) = self.directory(ino)?;
+        access::check(cred, inode, access::READ)?;
+        let mut rest = directory.after(after);
+        let mut entries = Vec::with_capacity(max.min(directory.len()));
+        for (cookie, entry) in rest.by_ref().take(max) {
+            let kind = self.get(entry.ino).map_or(0, |inode| inode.kind() as i32);
+            entries.push(proto::DirEntry {
+                name: entry.name.to_vec().into(),
+                ino: entry.ino.0,
+                kind,
+                cookie,
+                inode: None,
+            });
+        }
+        let end = rest.next().is_none();
+        Ok((entries, end, directory.parent))
+    }
+
+    /// May the caller read (4), write (2), execute or search (1) it? Errors: ESTALE, EACCES.
+    pub fn access(&self, cred: &Cred, ino: Ino, mask: u32) -> Result<(), Errno> {
+        access::check(cred, self.get(ino)?, mask)
+    }
+
+    /// The value of an extended attribute. Errors: ESTALE, ENODATA, EACCES, EOPNOTSUPP, ERANGE.
+    pub fn getxattr(&self, cred: &Cred, ino: Ino, name: &[u8]) -> Result<&[u8], Errno> {
+        let inode = self.get(ino)?;
+        setxattr::check_readable(cred, inode, setxattr::space(name)?)?;
+        let value = self.xattrs.get(&ino).and_then(|xattrs| xattrs.get(name));
+        value.map(|value| &**value).ok_or(Errno::ENODATA)
+    }
+
+    /// The names of the extended attributes that the caller may know of, sorted. Errors: ESTALE.
+    pub fn listxattr(&self, cred: &Cred, ino: Ino) -> Result<Vec<&[u8]>, Errno> {
+        self.get(ino)?;
+        let names = self
+            .xattrs
+            .get(&ino)
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| &**name);
+        Ok(names
+            .filter(|n| access::is_root(cred) || !n.starts_with(b"trusted."))
+            .collect())
+    }
+
+    /// The lock that would keep the session from setting this one (fcntl F_GETLK). None: it could be
+    /// set. Errors: ESTALE, EINVAL.
+    pub fn get_lock(
+        &self,
+        session: SessionId,
+        ino: Ino,
+        lock: &FileLock,
+    ) -> Result<Option<FileLock>, Errno> {
+        self.get(ino)?;
+        let wanted = Wanted::new(session, lock)?;
+        Ok(self
+            .locks
+            .get(&ino)
+            .and_then(|locks| locks.conflict(&wanted)))
+    }
+
+    /// The inode at a path from the root, as root sees it. For tools. Symbolic links on the way are
+    /// followed where they stay within the name space, a final one is not.
+    ///
+    /// Errors: ENOENT, ENOTDIR, ENAMETOOLONG, EINVAL, ELOOP; EXDEV for a link to an absolute path,
+    /// which only the client's machine could resolve.
+    pub fn resolve(&self, path: &[u8]) -> Result<Ino, Errno> {
+        let mut at = ROOT_INO;
+        let mut links = 0;
+        // What is still to be walked, the next one last.
+        let split = |path: &[u8]| -> Vec<Vec<u8>> {
+            let parts = path
+                .split(|byte| *byte == b'/')
+                .filter(|part| !part.is_empty());
+            parts.map(<[u8]>::to_vec).rev().collect()
+        };
+        let mut parts = split(path);
+        while let Some(part) = parts.pop() {
+            let (_, directory) = self.directory(at)?;
+            let next = match Name::parse(&part)? {
+                Name::Dot => at,
+                Name::DotDot => directory.parent,
+                Name::Plain(name) => directory.find(name).ok_or(Errno::ENOENT)?.1,
+            };
+            match &self.get(next)?.body {
+                Body::Symlink(target) if !parts.is_empty() => {
+                    links += 1;
+                    if links > RESOLVE_LINKS_MAX {
+                        return Err(Errno::ELOOP);
+                    }
+                    if target.starts_with(b"/") {
+                        return Err(Errno::EXDEV);
+                    }
+                    parts.extend(split(target));
+                }
+                _ => at = next,
+            }
+        }
+        Ok(at)
+    }
+
+    /// Who holds the write lease.
+    pub fn write_lease(&self, ino: Ino) -> Option<SessionId> {
+        self.write_leases.get(&ino).copied()
+    }
+
+    /// The inodes on which a session holds the write lease, in order.
+    pub fn write_leases_of(&self, session: SessionId) -> Vec<Ino> {
+        let known = self.sessions.get(&session);
+        known
+            .map(|s| s.write_leases.iter().copied().collect())
+            .unwrap_or_default()
+    }
+
+    /// The inodes on which a session holds locks, in order: their waiters may try again when it ends.
+    pub fn locks_of(&self, session: SessionId) -> Vec<Ino> {
+        let known = self.sessions.get(&session);
+        known
+            .map(|s| s.locks.iter().copied().collect())
+            .unwrap_or_default()
+    }
+
+    /// The inodes that a session holds open without (or soon without) a name, in order.
+    pub fn holds_of(&self, session: SessionId) -> Vec<Ino> {
+        let known = self.sessions.get(&session);
+        known
+            .map(|s| s.holds.iter().copied().collect())
+            .unwrap_or_default()
+    }
+
+    /// All open sessions, in order.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionSummary> + '_ {
+        self.sessions.iter().map(|(id, session)| SessionSummary {
+            session: *id,
+            name: session.name.clone(),
+            replies: session.replies().len(),
+            write_leases: session.write_leases.len(),
+            holds: session.holds.len(),
+        })
+    }
+
+    /// True while the session is open.
+    pub fn session_exists(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
+    /// The number that the next session gets: all below that are not open have ended.
+    pub fn next_session(&self) -> SessionId {
+        SessionId(self.next_session)
+    }
+
+    /// The reply of a change that has been done. A change whose reply the client has acknowledged is
+    /// answered with ESTALE: its reply is forgotten, and it must not be done again. None: not done,
+    /// or no such session.
+    pub fn answered(&self, session: SessionId, operation: Operation) -> Option<OpReply> {
+        if operation.0 == 0 {
+            return None;
+        }
+        self.sessions.get(&session)?.answered(operation)
+    }
+
+    /// The states of all pairs, by pair.
+    pub fn pair_states(&self) -> impl ExactSizeIterator<Item = &proto::PairState> + '_ {
+        self.pairs.values()
+    }
+
+    /// The state of one pair.
+    pub fn pair_state(&self, pair: PairId) -> Option<proto::PairState> {
+        self.pairs.get(&pair).copied()
+    }
+
+    /// The pairs there are, in order.
+    pub fn pairs(&self) -> impl ExactSizeIterator<Item = PairId> + '_ {
+        self.pairs.keys().copied()
+    }
+
+    /// The first `max` objects that are to be dropped, in the order in which they came.
+    pub fn deletions(&self, max: usize) -> Vec<Deletion> {
+        self.deletions_after(0, max)
+    }
+
+    /// The same after a number of the queue: to get past what waits for a pair that is away.
+    pub fn deletions_after(&self, after: u64, max: usize) -> Vec<Deletion> {
+        let rest = self.deletions.range((Excluded(after), Unbounded)).take(max);
+        rest.map(|(id, (pair, object))| Deletion {
+            queue_id: *id,
+            pair: *pair,
+            object: *object,
+        })
+        .collect()
+    }
+
+    /// The reign of the last NewReign.
+    pub fn reign(&self) -> Epoch {
+        self.reign
+    }
+
+    /// How much there is. Cheap: walks the sessions, not the inodes.
+    pub fn statistics(&self) -> Statistics {
+        let inodes = self.inodes.len() as u64;
+        let replies: u64 = self
+            .sessions
+            .values()
+            .map(|s| s.reply_bytes() as u64 + s.replies().len() as u64 * REPLY_BYTES)
+            .sum();
+        let counts = &self.counts;
+        let memory_bytes = inodes * INODE_BYTES
+            + counts.directories * DIRECTORY_BYTES
+            + counts.entries * ENTRY_BYTES
+            + counts.name_bytes
+            + counts.target_bytes
+            + counts.xattrs * XATTR_BYTES
+            + counts.xattr_bytes
+            + self.write_leases.len() as u64 * LEASE_BYTES
+            + self.deletions.len() as u64 * DELETION_BYTES
+            + self.sessions.len() as u64 * SESSION_BYTES
+            + replies;
+        Statistics {
+            inodes,
+            directories: counts.directories,
+            sessions: self.sessions.len() as u64,
+            deletions: self.deletions.len() as u64,
+            memory_bytes,
+        }
+    }
+}
+
+// Sizes for the estimate, in bytes: what the parts take with the unused room of tree nodes (which
+// are a little over half full where keys only grow) and the allocator's overhead. tests/memory.rs
+// holds the estimate against the truth.
+const INODE_BYTES: u64 = size_of::<Inode>() as u64 + 16 + 30;
+const DIRECTORY_BYTES: u64 = 110 + 200;
+const ENTRY_BYTES: u64 = 58 + 25 + 12;
+const XATTR_BYTES: u64 = 32 * 2 + 32;
+const LEASE_BYTES: u64 = 30 + 15;
+const DELETION_BYTES: u64 = 58;
+const SESSION_BYTES: u64 = 300;
+const REPLY_BYTES: u64 = 24 * 2 + 16;

@@ -1,0 +1,110 @@
+//! Sessions of clients, and the replies that make each change happen exactly once.
+//!
+//! A session keeps the reply of every change that its client may still ask about: a change that is
+//! sent again (after a broken connection, to a new active) is answered from here and not done twice.
+//! With each change the client says below which number it has all replies; those are forgotten, and
+//! a change with such a number that still arrives is a late copy: refused, never done again.
+
+use crate::errno::Errno;
+use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use weft_types::{Ino, Operation};
+use weft_wire::proto::OpReply;
+
+/// Most replies that are kept for one session. A client that has this many changes without having
+/// heard of the first is broken: it gets ENOBUFS, and may send the same change again once it has
+/// acknowledged some.
+pub const REPLIES_MAX: usize = 4096;
+
+/// Longest name of a session, in bytes; what is longer is cut.
+pub const SESSION_NAME_MAX: usize = 255;
+
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(crate) struct Session {
+    pub name: String,
+    /// The client has the replies of all operations below this.
+    pub acknowledged_below: Operation,
+    /// Replies by operation, as protobuf: a tenth of what the struct takes.
+    replies: BTreeMap<Operation, Box<[u8]>>,
+    reply_bytes: usize,
+    pub write_leases: BTreeSet<Ino>,
+    /// Inodes that the session has open though they have, or may soon have, no name.
+    pub holds: BTreeSet<Ino>,
+    /// Inodes on which it holds locks.
+    pub locks: BTreeSet<Ino>,
+}
+
+/// What the table says of an operation that arrives.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// Never: do it and keep the reply.
+    New,
+    /// Done: this was the reply.
+    Done(OpReply),
+    /// Refused without being kept.
+    Refused(Errno),
+}
+
+impl Session {
+    pub(crate) fn new(name: &str) -> Session {
+        let mut end = name.len().min(SESSION_NAME_MAX);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        Session {
+            name: name[..end].to_owned(),
+            ..Session::default()
+        }
+    }
+
+    /// The reply of an operation that was done, or the refusal of one that was done and forgotten.
+    pub(crate) fn answered(&self, operation: Operation) -> Option<OpReply> {
+        if let Some(bytes) = self.replies.get(&operation) {
+            let reply = OpReply::decode(&bytes[..]);
+            return Some(reply.expect("encoded by `keep`, or checked when the image was loaded"));
+        }
+        (operation < self.acknowledged_below).then(|| crate::failure(Errno::ESTALE))
+    }
+
+    /// Looks an arriving operation up, and takes in what its client has acknowledged.
+    pub(crate) fn meet(&mut self, operation: Operation, acknowledged_below: Operation) -> Seen {
+        if let Some(bytes) = self.replies.get(&operation) {
+            let reply = OpReply::decode(&bytes[..]);
+            return Seen::Done(reply.expect("encoded by `keep`, or checked at load"));
+        }
+        if acknowledged_below > self.acknowledged_below {
+            self.acknowledged_below = acknowledged_below;
+            let kept = self.replies.split_off(&acknowledged_below);
+            let forgotten = std::mem::replace(&mut self.replies, kept);
+            self.reply_bytes -= forgotten.values().map(|r| r.len()).sum::<usize>();
+        }
+        if operation < self.acknowledged_below {
+            return Seen::Refused(Errno::ESTALE);
+        }
+        if self.replies.len() >= REPLIES_MAX {
+            return Seen::Refused(Errno::ENOBUFS);
+        }
+        Seen::New
+    }
+
+    pub(crate) fn keep(&mut self, operation: Operation, reply: &OpReply) {
+        self.restore_reply(operation, reply.encode_to_vec().into());
+    }
+
+    pub(crate) fn restore_reply(&mut self, operation: Operation, reply: Box<[u8]>) {
+        self.reply_bytes += reply.len();
+        if let Some(old) = self.replies.insert(operation, reply) {
+            self.reply_bytes -= old.len();
+        }
+    }
+
+    pub(crate) fn replies(&self) -> impl ExactSizeIterator<Item = (Operation, &[u8])> {
+        self.replies
+            .iter()
+            .map(|(operation, reply)| (*operation, &reply[..]))
+    }
+
+    pub(crate) fn reply_bytes(&self) -> usize {
+        self.reply_bytes
+    }
+}

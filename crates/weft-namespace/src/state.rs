@@ -1,0 +1,473 @@
+//! The state itself, and the small steps that operations are made of.
+//!
+//! Every table is ordered, so that whatever walks over one does it alike on every replica.
+
+use crate::access;
+use crate::directory::Directory;
+use crate::errno::Errno;
+use crate::inode::{Body, File, Inode, Stamp};
+use crate::layouts::{DEFAULT_POLICY, Shapes};
+use crate::locks::Locks;
+use crate::names::Name;
+use crate::sessions::Session;
+use std::collections::{BTreeMap, BTreeSet};
+use twox_hash::XxHash3_64;
+use weft_types::{
+    Epoch, INO_COUNTER_BITS, Ino, ObjectId, PairId, ROOT_INO, SLOTS, SessionId, Slot,
+};
+use weft_wire::proto::{self, Cred};
+
+/// Most hard links of one file (ext4's bound).
+pub const LINKS_MAX: u32 = 65_000;
+/// Most links of a directory, that is directories in it and two. Far beyond what anybody lists;
+/// keeps the count from running over.
+pub const DIRECTORY_LINKS_MAX: u32 = 1 << 31;
+
+/// A truncation to a shorter size whose data is still to be cut from the objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Trim {
+    pub seq: u64,
+    /// Bytes from here on are remains.
+    pub from: u64,
+}
+
+pub(crate) type Xattrs = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
+/// One group's part of the name space. See the crate's page for how it is used.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(crate) inodes: BTreeMap<Ino, Box<Inode>>,
+    /// The next inode counter of each slot that has been used.
+    pub(crate) counters: BTreeMap<Slot, u64>,
+    pub(crate) xattrs: BTreeMap<Ino, Xattrs>,
+    pub(crate) trims: BTreeMap<Ino, Trim>,
+    pub(crate) next_trim: u64,
+    pub(crate) write_leases: BTreeMap<Ino, SessionId>,
+    /// Who holds an inode that has (or may soon have) no name open.
+    pub(crate) holds: BTreeMap<Ino, BTreeSet<SessionId>>,
+    pub(crate) locks: BTreeMap<Ino, Locks>,
+    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    pub(crate) next_session: u64,
+    pub(crate) pairs: BTreeMap<PairId, proto::PairState>,
+    pub(crate) deletions: BTreeMap<u64, (PairId, ObjectId)>,
+    pub(crate) next_deletion: u64,
+    pub(crate) reign: Epoch,
+    pub(crate) shapes: Shapes,
+    /// Derived from the rest: counted, not saved.
+    pub(crate) counts: Counts,
+}
+
+/// What is counted as it changes, so that `statistics` need not walk.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Counts {
+    pub directories: u64,
+    pub entries: u64,
+    pub name_bytes: u64,
+    pub target_bytes: u64,
+    pub xattrs: u64,
+    pub xattr_bytes: u64,
+}
+
+/// Who asks, and when.
+pub(crate) struct Context<'a> {
+    pub session: SessionId,
+    pub cred: &'a Cred,
+    pub now: Stamp,
+    pub random: u64,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State::new()
+    }
+}
+
+impl State {
+    /// A formatted name space: a root directory of mode 0755 that belongs to root, no pairs, no
+    /// sessions.
+    pub fn new() -> State {
+        let mut state = State::empty();
+        state.counters.insert(ROOT_INO.slot(), ROOT_INO.0 + 1);
+        let root = Inode {
+            mode: 0o755,
+            nlink: 2,
+            uid: 0,
+            gid: 0,
+            atime: Stamp::default(),
+            mtime: Stamp::default(),
+            ctime: Stamp::default(),
+            change: 1,
+            body: Body::Directory(Box::new(Directory::new(ROOT_INO, DEFAULT_POLICY))),
+        };
+        state.put_inode(ROOT_INO, root);
+        state
+    }
+
+    /// Nothing at all, not even a root: where an image begins to be loaded.
+    pub(crate) fn empty() -> State {
+        State {
+            inodes: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            xattrs: BTreeMap::new(),
+            trims: BTreeMap::new(),
+            next_trim: 1,
+            write_leases: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            next_session: 1,
+            pairs: BTreeMap::new(),
+            deletions: BTreeMap::new(),
+            next_deletion: 1,
+            reign: Epoch(0),
+            shapes: Shapes::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    // ---- reading ----
+
+    pub(crate) fn get(&self, ino: Ino) -> Result<&Inode, Errno> {
+        self.inodes
+            .get(&ino)
+            .map(|inode| &**inode)
+            .ok_or(Errno::ESTALE)
+    }
+
+    pub(crate) fn directory(&self, ino: Ino) -> Result<(&Inode, &Directory), Errno> {
+        let inode = self.get(ino)?;
+        match &inode.body {
+            Body::Directory(directory) => Ok((inode, directory)),
+            _ => Err(Errno::ENOTDIR),
+        }
+    }
+
+    pub(crate) fn file(&self, ino: Ino) -> Result<(&Inode, &File), Errno> {
+        let inode = self.get(ino)?;
+        match &inode.body {
+            Body::File(file) => Ok((inode, file)),
+            Body::Directory(_) => Err(Errno::EISDIR),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// A directory that the caller may search: what every walk through it needs.
+    pub(crate) fn searchable(&self, cred: &Cred, ino: Ino) -> Result<(&Inode, &Directory), Errno> {
+        let (inode, directory) = self.directory(ino)?;
+        access::check(cred, inode, access::EXECUTE)?;
+        Ok((inode, directory))
+    }
+
+    /// May the caller add a name here? The directory has been found searchable, the name absent.
+    pub(crate) fn check_may_create(&self, cred: &Cred, parent: &Inode) -> Result<(), Errno> {
+        if parent.nlink == 0 {
+            return Err(Errno::ENOENT);
+        }
+        access::check(cred, parent, access::WRITE | access::EXECUTE)
+    }
+
+    /// May the caller take this name away? `as_directory`: it goes (or is moved) as one.
+    pub(crate) fn check_may_delete(
+        &self,
+        cred: &Cred,
+        parent: &Inode,
+        victim_ino: Ino,
+        as_directory: bool,
+    ) -> Result<(), Errno> {
+        let victim = self.get(victim_ino)?;
+        access::check(cred, parent, access::WRITE | access::EXECUTE)?;
+        access::check_sticky(cred, parent, victim)?;
+        match (as_directory, victim.is_directory()) {
+            (true, false) => Err(Errno::ENOTDIR),
+            (false, true) => Err(Errno::EISDIR),
+            _ if victim_ino == ROOT_INO => Err(Errno::EBUSY),
+            _ => Ok(()),
+        }
+    }
+
+    /// A plain name in a searchable directory.
+    pub(crate) fn find_in<'a>(
+        &self,
+        directory: &Directory,
+        name: &'a [u8],
+    ) -> Result<Option<(u64, Ino)>, Errno> {
+        match Name::parse(name)? {
+            Name::Plain(name) => Ok(directory.find(name)),
+            Name::Dot | Name::DotDot => Err(Errno::EINVAL),
+        }
+    }
+
+    pub(crate) fn attr(&self, ino: Ino) -> Option<proto::Attr> {
+        self.inodes.get(&ino).map(|inode| inode.attr(ino))
+    }
+
+    /// A reply that tells an inode and, for a regular file, its layout.
+    pub(crate) fn file_reply(&self, ino: Ino) -> proto::OpReply {
+        let inode = self.inodes.get(&ino);
+        proto::OpReply {
+            attr: inode.map(|inode| inode.attr(ino)),
+            layout: inode.and_then(|inode| inode.layout()),
+            ..proto::OpReply::default()
+        }
+    }
+
+    /// The same with the trimming that is to be done: for who may do it, the next to write.
+    pub(crate) fn writer_reply(&self, ino: Ino) -> proto::OpReply {
+        let trim = self.trims.get(&ino);
+        proto::OpReply {
+            trim_seq: trim.map_or(0, |trim| trim.seq),
+            trim_from: trim.map_or(0, |trim| trim.from),
+            ..self.file_reply(ino)
+        }
+    }
+
+    // ---- changing; what these need has been checked ----
+
+    pub(crate) fn get_mut(&mut self, ino: Ino) -> Option<&mut Inode> {
+        self.inodes.get_mut(&ino).map(|inode| &mut **inode)
+    }
+
+    /// The number of a new inode; None if the slot has no numbers left.
+    pub(crate) fn next_ino(&self, slot: Slot) -> Option<Ino> {
+        let counter = self.counters.get(&slot).copied().unwrap_or(1);
+        (counter < 1 << INO_COUNTER_BITS).then(|| Ino::new(slot, counter))
+    }
+
+    /// The slot of a new directory: fixed by parent and name, so that load spreads over the groups
+    /// and every replica, of every version, finds the same.
+    pub(crate) fn directory_slot(parent: Ino, name: &[u8]) -> Slot {
+        let hash = XxHash3_64::oneshot_with_seed(parent.0, name);
+        Slot((hash % u64::from(SLOTS)) as u16)
+    }
+
+    /// The number is taken and never given again.
+    pub(crate) fn use_ino(&mut self, ino: Ino) {
+        let counter = ino.0 & ((1 << INO_COUNTER_BITS) - 1);
+        self.counters.insert(ino.slot(), counter + 1);
+    }
+
+    pub(crate) fn put_inode(&mut self, ino: Ino, inode: Inode) {
+        match &inode.body {
+            Body::Directory(_) => self.counts.directories += 1,
+            Body::Symlink(target) => self.counts.target_bytes += target.len() as u64,
+            _ => {}
+        }
+        self.inodes.insert(ino, Box::new(inode));
+    }
+
+    pub(crate) fn add_entry(&mut self, parent: Ino, name: &[u8], ino: Ino) {
+        if let Some(Inode {
+            body: Body::Directory(directory),
+            ..
+        }) = self.get_mut(parent)
+        {
+            directory.insert(name, ino);
+            self.counts.entries += 1;
+            self.counts.name_bytes += name.len() as u64;
+        }
+    }
+
+    pub(crate) fn remove_entry(&mut self, parent: Ino, cookie: u64, name: &[u8]) {
+        if let Some(Inode {
+            body: Body::Directory(directory),
+            ..
+        }) = self.get_mut(parent)
+        {
+            directory.remove(cookie);
+            self.counts.entries -= 1;
+            self.counts.name_bytes -= name.len() as u64;
+        }
+    }
+
+    pub(crate) fn replace_entry(&mut self, parent: Ino, cookie: u64, ino: Ino) {
+        if let Some(Inode {
+            body: Body::Directory(directory),
+            ..
+        }) = self.get_mut(parent)
+        {
+            directory.replace(cookie, ino);
+        }
+    }
+
+    pub(crate) fn set_parent(&mut self, ino: Ino, parent: Ino) {
+        if let Some(Inode {
+            body: Body::Directory(directory),
+            ..
+        }) = self.get_mut(ino)
+        {
+            directory.parent = parent;
+        }
+    }
+
+    /// A directory's entries changed; `subdirectories` is by how many its directories did.
+    pub(crate) fn touch_directory(&mut self, ino: Ino, now: Stamp, subdirectories: i32) {
+        if let Some(inode) = self.get_mut(ino) {
+            inode.nlink = inode.nlink.saturating_add_signed(subdirectories);
+            inode.touch_content(now);
+        }
+    }
+
+    /// The session has the inode open, though it has (or may soon have) no name.
+    pub(crate) fn hold(&mut self, ino: Ino, session: SessionId) {
+        if let Some(keeper) = self.sessions.get_mut(&session) {
+            keeper.holds.insert(ino);
+            self.holds.entry(ino).or_default().insert(session);
+        }
+    }
+
+    /// The session no longer has it open; an inode without name that nobody else holds goes.
+    pub(crate) fn release(&mut self, ino: Ino, session: SessionId) {
+        if let Some(keeper) = self.sessions.get_mut(&session) {
+            keeper.holds.remove(&ino);
+        }
+        if let Some(holders) = self.holds.get_mut(&ino) {
+            holders.remove(&session);
+            if holders.is_empty() {
+                self.holds.remove(&ino);
+            }
+        }
+        self.remove_if_unused(ino);
+    }
+
+    /// One name (of a directory: its only one) was taken away. Answers the inode as it is then.
+    pub(crate) fn drop_link(
+        &mut self,
+        ino: Ino,
+        now: Stamp,
+        keep_open: Option<SessionId>,
+    ) -> Option<proto::Attr> {
+        let inode = self.get_mut(ino)?;
+        inode.nlink = if inode.is_directory() {
+            0
+        } else {
+            inode.nlink.saturating_sub(1)
+        };
+        inode.touch(now);
+        let attr = inode.attr(ino);
+        if attr.nlink == 0 {
+            if let Some(session) = keep_open {
+                self.hold(ino, session);
+            }
+            self.remove_if_unused(ino);
+        }
+        Some(attr)
+    }
+
+    fn remove_if_unused(&mut self, ino: Ino) {
+        let has_name = self.inodes.get(&ino).is_none_or(|inode| inode.nlink > 0);
+        if has_name || self.holds.contains_key(&ino) {
+            return;
+        }
+        let Some(inode) = self.inodes.remove(&ino) else {
+            return;
+        };
+        match &inode.body {
+            Body::Directory(_) => self.counts.directories -= 1,
+            Body::Symlink(target) => self.counts.target_bytes -= target.len() as u64,
+            Body::File(file) => self.queue_objects(ino, file),
+            _ => {}
+        }
+        self.trims.remove(&ino);
+        self.drop_write_lease(ino);
+        for (name, value) in self.xattrs.remove(&ino).unwrap_or_default() {
+            self.counts.xattrs -= 1;
+            self.counts.xattr_bytes -= (name.len() + value.len()) as u64;
+        }
+        if let Some(locks) = self.locks.remove(&ino) {
+            for (_, range) in locks.iter() {
+                if let Some(session) = self.sessions.get_mut(&range.owner.session) {
+                    session.locks.remove(&ino);
+                }
+            }
+        }
+    }
+
+    /// The objects of this generation are to be dropped, if there can be any.
+    pub(crate) fn queue_objects(&mut self, ino: Ino, file: &File) {
+        if !file.exposed {
+            return;
+        }
+        for pair in &file.shape.pairs {
+            self.deletions
+                .insert(self.next_deletion, (*pair, file.object(ino)));
+            self.next_deletion += 1;
+        }
+    }
+
+    /// Gives the write lease on a regular file that has none, or the session's own.
+    pub(crate) fn give_write_lease(&mut self, ino: Ino, session: SessionId) {
+        let Some(holder) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        holder.write_leases.insert(ino);
+        self.write_leases.insert(ino, session);
+        if let Some(Inode {
+            body: Body::File(file),
+            ..
+        }) = self.get_mut(ino)
+        {
+            file.exposed = true;
+        }
+    }
+
+    pub(crate) fn drop_write_lease(&mut self, ino: Ino) {
+        if let Some(session) = self.write_leases.remove(&ino)
+            && let Some(holder) = self.sessions.get_mut(&session)
+        {
+            holder.write_leases.remove(&ino);
+        }
+    }
+
+    /// Refuses a change of content while another session's write lease stands: the active revokes it
+    /// first, and what the holder owes would else be taken for the new content.
+    pub(crate) fn check_no_other_writer(&self, ino: Ino, session: SessionId) -> Result<(), Errno> {
+        match self.write_leases.get(&ino) {
+            Some(holder) if *holder != session => Err(Errno::EBUSY),
+            _ => Ok(()),
+        }
+    }
+
+    /// Cuts a regular file, or makes it longer, at the word of `session`. What the data servers
+    /// still have to cut is noted in the trim table. Times and set-id bits are the caller's.
+    pub(crate) fn set_size(&mut self, ino: Ino, size: u64, session: SessionId) {
+        let holder = self.write_leases.get(&ino).copied();
+        let next_trim = self.next_trim;
+        let Some(Inode {
+            body: Body::File(file),
+            ..
+        }) = self.inodes.get_mut(&ino).map(|i| &mut **i)
+        else {
+            return;
+        };
+        let old = file.size;
+        file.size = size;
+        if !file.exposed {
+            return;
+        }
+        if size == 0 && file.generation < u32::MAX {
+            // Nothing is cut: new objects, and the old ones are dropped at leisure.
+            let before = file.clone();
+            file.generation += 1;
+            file.allocated = 0;
+            file.exposed = holder.is_some();
+            self.trims.remove(&ino);
+            self.queue_objects(ino, &before);
+            return;
+        }
+        // The size of a file that is being written is only known to its writer: it may be cut
+        // although it seems to grow.
+        let maybe_cut = size < old || holder == Some(session);
+        let trim = self.trims.get(&ino).copied();
+        if maybe_cut {
+            let from = trim.map_or(size, |t| t.from.min(size));
+            self.trims.insert(
+                ino,
+                Trim {
+                    seq: next_trim,
+                    from,
+                },
+            );
+            self.next_trim += 1;
+        }
+    }
+}
