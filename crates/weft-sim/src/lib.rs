@@ -1,0 +1,23 @@
+//! A whole cluster inside one thread, from one seed.
+//!
+//! [`World`] is `weft-env` simulated: an executor with virtual time that picks among ready tasks at
+//! random, a network of byte streams with delays and cuts, disks that keep apart what is written
+//! and what survives a power cut. Nothing in it depends on the machine, on addresses or on the
+//! order of a hash map: the same seed gives the same run, event by event, and [`World::digest`]
+//! says so.
+//!
+//! What runs inside is the real code of servers and clients; it cannot tell the difference.
+
+mod disk;
+mod driver;
+mod executor;
+mod logs;
+mod net;
+mod rng;
+mod world;
+
+pub use disk::{Disk, DiskFaults};
+pub use logs::{LogLine, Logs, current_place};
+pub use net::{Network, Pace};
+pub use rng::Rng;
+pub use world::{Node, World};
