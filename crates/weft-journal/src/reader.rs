@@ -1,0 +1,354 @@
+//! Reading back, in order, with every checksum and serial number verified.
+
+use crate::files::{
+    HEADER_BYTES, Header, JOURNAL_MAGIC, NoHeader, journal_dir, segment_path, segments,
+};
+use crate::journal::{BATCH_BYTES_MAX, BATCH_MAGIC};
+use crate::{JournalError, Location, record};
+use bytes::{Buf, Bytes, BytesMut};
+use prost::Message;
+use std::path::{Path, PathBuf};
+use weft_env::{Env, File, OpenMode};
+use weft_types::{Epoch, Sn};
+use weft_wire::proto::Batch;
+
+/// Asked from a segment at a time.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Where reading ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The sn that comes next.
+    pub next: Sn,
+    /// Epoch of the last batch, 0 if there is none.
+    pub epoch: Epoch,
+    /// The last segment, if there is any.
+    pub last: Option<PathBuf>,
+    /// What a crash left unfinished at the end of it.
+    pub cut: Option<Cut>,
+}
+
+/// A torn tail: from `offset` on the segment holds no batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub(crate) path: PathBuf,
+    /// 0: not even the header is whole.
+    pub(crate) offset: u64,
+}
+
+struct Segment {
+    file: File,
+    path: PathBuf,
+    /// What was read and not yet taken.
+    buffer: BytesMut,
+    /// Where `buffer` begins in the file.
+    offset: u64,
+}
+
+/// Reads the batches after an sn.
+pub struct Reader {
+    env: Env,
+    location: Location,
+    /// Batches up to here are verified but not returned.
+    after: Sn,
+    segment: Option<Segment>,
+    tail: Tail,
+}
+
+impl Reader {
+    /// Begins after batch `after` (of the image that was loaded; 0 for all).
+    ///
+    /// # Errors
+    /// If the batch after it is not there although there are others, or files cannot be read.
+    pub async fn open(env: &Env, location: &Location, after: Sn) -> Result<Reader, JournalError> {
+        let dir = journal_dir(&location.dir);
+        env.create_dir_all(&dir)
+            .map_err(|error| JournalError::io(&dir, "making the directory", error))?;
+        let all = segments(env, &location.dir)?;
+        let first = all
+            .iter()
+            .rev()
+            .find(|first| first.0 <= after.0 + 1)
+            .copied();
+        let mut reader = Reader {
+            env: env.clone(),
+            location: location.clone(),
+            after,
+            segment: None,
+            tail: Tail {
+                next: Sn(after.0 + 1),
+                ..Tail::default()
+            },
+        };
+        match (first, all.first()) {
+            (Some(first), _) => {
+                reader.tail.next = first;
+                reader.begin(first).await?;
+            }
+            (None, Some(oldest)) => {
+                return Err(gap(
+                    &segment_path(&location.dir, *oldest),
+                    0,
+                    after.0 + 1,
+                    oldest.0,
+                ));
+            }
+            (None, None) if after.0 > 0 => {
+                return Err(JournalError::Corrupt {
+                    path: dir,
+                    offset: 0,
+                    what: format!("there is an image of sn {after} but no journal"),
+                    advice: "Put the journal back".into(),
+                });
+            }
+            (None, None) => {}
+        }
+        Ok(reader)
+    }
+
+    /// The next batch; None at the end.
+    ///
+    /// # Errors
+    /// [`JournalError::Corrupt`] for anything that is neither a good batch in its place nor a torn
+    /// end of the last segment.
+    pub async fn next(&mut self) -> Result<Option<Batch>, JournalError> {
+        loop {
+            let Some(segment) = &mut self.segment else {
+                return Ok(None);
+            };
+            segment.fill(record::HEAD_BYTES).await?;
+            if segment.buffer.is_empty() {
+                // A clean end, unless there is a later segment.
+                let later = segments(&self.env, &self.location.dir)?
+                    .into_iter()
+                    .find(|first| *first >= self.tail.next);
+                match later {
+                    Some(first) if first == self.tail.next && !self.is_in(first) => {
+                        self.begin(first).await?;
+                        continue;
+                    }
+                    Some(first) if !self.is_in(first) => {
+                        let path = segment_path(&self.location.dir, first);
+                        return Err(gap(&path, 0, self.tail.next.0, first.0));
+                    }
+                    _ => return Ok(None),
+                }
+            }
+            let length = record::length(&segment.buffer, BATCH_MAGIC, BATCH_BYTES_MAX);
+            if let Some(length) = length {
+                segment.fill(record::HEAD_BYTES + length).await?;
+            }
+            if !record::is_good(&segment.buffer, BATCH_MAGIC, BATCH_BYTES_MAX) {
+                return self.bad_batch().await;
+            }
+            let offset = segment.offset;
+            segment.take(record::HEAD_BYTES);
+            let content = segment.take(length.unwrap_or_default());
+            let path = &segment.path;
+            let batch = Batch::decode(content).map_err(|error| JournalError::Corrupt {
+                path: path.clone(),
+                offset,
+                what: format!("a batch with a good checksum does not decode ({error})"),
+                advice: "It was written by another version: run that".into(),
+            })?;
+            if batch.sn != self.tail.next.0 {
+                return Err(gap(path, offset, self.tail.next.0, batch.sn));
+            }
+            if batch.epoch < self.tail.epoch.0 {
+                return Err(JournalError::Corrupt {
+                    path: path.clone(),
+                    offset,
+                    what: format!(
+                        "batch {} is of epoch {}, after one of epoch {}",
+                        batch.sn, batch.epoch, self.tail.epoch
+                    ),
+                    advice: "Two servers have written here: keep the directory and find out".into(),
+                });
+            }
+            self.tail.next = Sn(batch.sn + 1);
+            self.tail.epoch = Epoch(batch.epoch);
+            if batch.sn > self.after.0 {
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    /// Where reading ended, after [`Reader::next`] has returned None.
+    ///
+    /// # Errors
+    /// [`JournalError::Corrupt`] if that is before the batch after which reading was to begin.
+    pub fn finish(self) -> Result<Tail, JournalError> {
+        if self.tail.next.0 <= self.after.0 {
+            return Err(JournalError::Corrupt {
+                path: journal_dir(&self.location.dir),
+                offset: 0,
+                what: format!(
+                    "the journal ends before batch {}, but there is an image of batch {}",
+                    self.tail.next, self.after
+                ),
+                advice: "Put the missing segments back".into(),
+            });
+        }
+        Ok(self.tail)
+    }
+
+    /// Makes all segments that hold batches after the beginning durable: an image must not survive
+    /// a power cut that takes the journal before it.
+    ///
+    /// # Errors
+    /// If flushing fails.
+    pub async fn sync(&self) -> Result<(), JournalError> {
+        let all = segments(&self.env, &self.location.dir)?;
+        let begin = all
+            .iter()
+            .rposition(|first| first.0 <= self.after.0 + 1)
+            .unwrap_or(0);
+        for first in &all[begin..] {
+            if *first >= self.tail.next {
+                break;
+            }
+            let path = segment_path(&self.location.dir, *first);
+            let io = |action| {
+                let path = path.clone();
+                move |error| JournalError::io(&path, action, error)
+            };
+            let file = self
+                .env
+                .open(&path, OpenMode::Write)
+                .await
+                .map_err(io("opening"))?;
+            file.sync_data().await.map_err(io("flushing"))?;
+        }
+        Ok(())
+    }
+
+    fn is_in(&self, first: Sn) -> bool {
+        let path = segment_path(&self.location.dir, first);
+        self.segment
+            .as_ref()
+            .is_some_and(|segment| segment.path == path)
+    }
+
+    async fn begin(&mut self, first: Sn) -> Result<(), JournalError> {
+        let path = segment_path(&self.location.dir, first);
+        let file = self
+            .env
+            .open(&path, OpenMode::Read)
+            .await
+            .map_err(|error| JournalError::io(&path, "opening", error))?;
+        let mut segment = Segment {
+            file,
+            path: path.clone(),
+            buffer: BytesMut::new(),
+            offset: 0,
+        };
+        self.tail.last = Some(path.clone());
+        segment.fill(HEADER_BYTES).await?;
+        match Header::decode(&segment.buffer, JOURNAL_MAGIC, &self.location) {
+            Ok(header) if header.sn == first => {
+                segment.take(HEADER_BYTES);
+                self.segment = Some(segment);
+                Ok(())
+            }
+            Ok(header) => Err(gap(&path, 0, first.0, header.sn.0)),
+            Err(NoHeader::Damaged(what)) => {
+                // A crash while the segment was begun: it holds nothing, and is the last.
+                segment.fill(HEADER_BYTES + 1).await?;
+                let last = segments(&self.env, &self.location.dir)?.last() == Some(&first);
+                if last && segment.buffer.len() <= HEADER_BYTES {
+                    tracing::info!(path = %path.display(),
+                        "removing a journal segment that was never begun");
+                    self.tail.cut = Some(Cut { path, offset: 0 });
+                    self.segment = None;
+                    return Ok(());
+                }
+                Err(NoHeader::Damaged(what).at(&path))
+            }
+            Err(foreign) => Err(foreign.at(&path)),
+        }
+    }
+
+    /// Decides what bytes that are no batch are: the torn tail of the last segment, or damage.
+    async fn bad_batch(&mut self) -> Result<Option<Batch>, JournalError> {
+        let next = self.tail.next;
+        let Some(mut segment) = self.segment.take() else {
+            return Ok(None);
+        };
+        let path = segment.path.clone();
+        let all = segments(&self.env, &self.location.dir)?;
+        let is_last = all
+            .last()
+            .is_none_or(|last| segment_path(&self.location.dir, *last) == path);
+        segment.fill_all().await?;
+        let rest = segment.buffer.split_off(1).freeze();
+        if !is_last || record::any_good(&rest, BATCH_MAGIC, BATCH_BYTES_MAX) {
+            return Err(JournalError::Corrupt {
+                path,
+                offset: segment.offset,
+                what: format!("batch {next} is not as it was written, and there are later ones"),
+                advice: format!(
+                    "Put a good copy of the file in its place. Only if there is none: cut it here \
+                     (truncate -s {}) and move later segments away; every change from batch {next} \
+                     on is then lost",
+                    segment.offset
+                ),
+            });
+        }
+        tracing::warn!(path = %path.display(), offset = segment.offset, bytes = rest.len() + 1,
+            sn = %next, "cutting the torn tail of the journal");
+        self.tail.cut = Some(Cut {
+            path,
+            offset: segment.offset,
+        });
+        Ok(None)
+    }
+}
+
+fn gap(path: &Path, offset: u64, expected: u64, found: u64) -> JournalError {
+    JournalError::Corrupt {
+        path: path.to_owned(),
+        offset,
+        what: format!("here should be batch {expected}, but here is batch {found}"),
+        advice: "A segment is missing or was changed: put it back".into(),
+    }
+}
+
+impl Segment {
+    /// Reads on until the buffer holds `bytes` or the file ends.
+    async fn fill(&mut self, bytes: usize) -> Result<(), JournalError> {
+        while self.buffer.len() < bytes {
+            let at = self.offset + self.buffer.len() as u64;
+            let wanted = CHUNK_BYTES.max(bytes - self.buffer.len());
+            let chunk = self.read(at, wanted).await?;
+            // A live journal grows: only nothing at all is its end.
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            self.buffer.extend_from_slice(&chunk);
+        }
+        Ok(())
+    }
+
+    async fn fill_all(&mut self) -> Result<(), JournalError> {
+        loop {
+            let before = self.buffer.len();
+            self.fill(before + CHUNK_BYTES).await?;
+            if self.buffer.len() == before {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn read(&self, at: u64, bytes: usize) -> Result<Bytes, JournalError> {
+        self.file
+            .read_at(at, bytes)
+            .await
+            .map_err(|error| JournalError::io(&self.path, "reading", error))
+    }
+
+    fn take(&mut self, bytes: usize) -> Bytes {
+        self.offset += bytes as u64;
+        let mut taken = self.buffer.split_to(bytes);
+        taken.copy_to_bytes(bytes)
+    }
+}
