@@ -1,0 +1,643 @@
+//! The metadata service's side of a pair: decides who serves. Pure; docs/protocols/pairs.md is its
+//! specification. Called by weft-meta, one [`Keeper`] for each pair.
+//!
+//! Events go in, [`Action`]s come out. Decisions are level-triggered: after each event the keeper
+//! looks at what it knows and decides whether another state has to be journaled. One change is on
+//! its way at a time:
+//!
+//! ```text
+//! idle --decides--> journaling --on_journaled--> waiting --right of the other ended--> idle
+//!                                                   (told, published)
+//! ```
+//!
+//! What it keeps true:
+//! - nobody is told a state before it is journaled;
+//! - the member that a state makes the only server is told only when the other one can no longer
+//!   have a right to serve: it has acknowledged, its process is gone, or its right has run out;
+//! - a member whose store is not the one that the pair knows is never made a server.
+//!
+//! How to drive it: answer a registration when [`Action::Welcome`] says so, a beat at once, both
+//! with [`Keeper::state_for`]; call [`Keeper::tick`] at [`Keeper::wake_at`].
+
+use crate::Now;
+use crate::state::{Mode, PairState, StoreKey};
+use std::time::Duration;
+use weft_types::{Epoch, Member};
+
+/// Both members in order.
+const MEMBERS: [Member; 2] = [Member::Zero, Member::One];
+
+/// The times that a pair lives by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How long an answered beat lets a member serve, from when the member sent it.
+    pub lease: Duration,
+    /// Added to `lease` before a silent member's right counts as run out: for clocks that do not
+    /// run alike.
+    pub margin: Duration,
+    /// How long the first of two members that both restarted waits for the second.
+    pub alone_after: Duration,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms {
+            lease: Duration::from_millis(300),
+            margin: Duration::from_millis(50),
+            alone_after: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Terms {
+    /// After this long without a beat a member's right has run out and it counts as silent.
+    fn silence(&self) -> Duration {
+        self.lease + self.margin
+    }
+}
+
+/// What a member says of itself when it registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The caller's name for the connection; never used twice.
+    pub connection: u64,
+    /// Differs for each start of the process.
+    pub incarnation: u64,
+    /// The store it serves.
+    pub store: StoreKey,
+    /// `RegisterRequest.was_serving`: the process was registered before; nothing was cut short.
+    pub was_serving: bool,
+}
+
+/// What the caller has to do, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Journal this state, then call [`Keeper::on_journaled`]. `why` is for the log.
+    Journal {
+        /// The state to be made durable.
+        state: PairState,
+        /// What happened.
+        why: &'static str,
+    },
+    /// Answer the registration that came over this connection, with [`Keeper::state_for`].
+    Welcome {
+        /// Who registered.
+        member: Member,
+        /// Over which connection.
+        connection: u64,
+    },
+    /// Refuse the registration that came over this connection.
+    Refuse {
+        /// Over which connection.
+        connection: u64,
+        /// Why, for people.
+        why: &'static str,
+    },
+    /// Send `SetState` with [`Keeper::state_for`] and the twin's address; when it is answered, call
+    /// [`Keeper::acknowledged`]. If the connection breaks first nothing is to be done.
+    Tell {
+        /// Whom.
+        member: Member,
+        /// Over which connection.
+        connection: u64,
+    },
+    /// Close this connection: the member has registered again.
+    Close {
+        /// Which connection.
+        connection: u64,
+    },
+    /// This state is in force: push it to all clients and answer those that asked.
+    Publish(PairState),
+}
+
+/// A registered member.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Registered {
+    connection: u64,
+    incarnation: u64,
+    store: StoreKey,
+    /// The registration has been answered.
+    welcomed: bool,
+    /// The process started anew since the state in force was decided: what it was doing when it
+    /// stopped may be on one member only.
+    restarted: bool,
+    since: Now,
+    heard: Now,
+    twin_lost: bool,
+    load: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Info {
+    registered: Option<Registered>,
+    /// Until when it may have a right to serve that a beat gave it. Not about the unlimited right
+    /// of the sole server.
+    right_until: Now,
+    /// That right may belong to a process with another store than the registered one: what the
+    /// registered one says does not end it.
+    right_of_another: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Phase {
+    /// `state` is in force.
+    Idle,
+    /// This state is being journaled; `state` is still the old one.
+    Journaling(PairState),
+    /// `state` is journaled and makes one member the sole server; it is not told until the other's
+    /// right has ended. Before it saw this state, which it still may use (none after a start).
+    Waiting { before: Option<PairState> },
+}
+
+/// Decides who serves one pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keeper {
+    terms: Terms,
+    /// As journaled.
+    state: PairState,
+    phase: Phase,
+    members: [Info; 2],
+    /// The serving member has said under the epoch in force that both copies are equal, and with
+    /// that has given up its unlimited right.
+    equal: bool,
+}
+
+impl Keeper {
+    /// Takes over a pair whose journaled state is `state`, at the start of a reign: members may
+    /// hold rights that somebody else gave until a moment ago.
+    pub fn new(state: PairState, terms: Terms, now: Now) -> Keeper {
+        let info = Info {
+            registered: None,
+            right_until: now + terms.silence(),
+            right_of_another: false,
+        };
+        Keeper {
+            terms,
+            phase: match state.mode.sole() {
+                Some(_) => Phase::Waiting { before: None },
+                None => Phase::Idle,
+            },
+            state,
+            members: [info.clone(), info],
+            equal: false,
+        }
+    }
+
+    /// The state as journaled (it may not be in force yet).
+    pub fn state(&self) -> PairState {
+        self.state
+    }
+
+    /// The state that clients may be told.
+    pub fn published(&self) -> PairState {
+        match self.phase {
+            Phase::Waiting {
+                before: Some(before),
+            } => before,
+            _ => self.state,
+        }
+    }
+
+    /// What `member` may be told now: the answer to its beats and its registration. None while it
+    /// has to wait for the answer to its registration.
+    pub fn state_for(&self, member: Member) -> Option<PairState> {
+        match self.phase {
+            Phase::Waiting { before } if self.state.mode.sole() == Some(member) => before,
+            _ => Some(self.state),
+        }
+    }
+
+    /// This connection is the member's registered one and its registration has been answered.
+    /// Beats over any other are to be refused.
+    pub fn is_welcomed(&self, member: Member, connection: u64) -> bool {
+        self.registered(member)
+            .is_some_and(|r| r.connection == connection && r.welcomed)
+    }
+
+    /// The member is registered and heard of: for `weft status`.
+    pub fn is_present(&self, member: Member, now: Now) -> bool {
+        self.registered(member)
+            // It cannot beat before its registration is answered.
+            .is_some_and(|r| !r.welcomed || now < r.heard + self.terms.silence())
+    }
+
+    /// When [`Keeper::tick`] has something to look at again; None: not before another event.
+    pub fn wake_at(&self, now: Now) -> Option<Now> {
+        let mut times = Vec::new();
+        for info in &self.members {
+            times.push(info.right_until);
+            if let Some(r) = &info.registered {
+                times.push(r.heard + self.terms.silence());
+                times.push(r.since + self.terms.alone_after);
+            }
+        }
+        times.into_iter().filter(|&at| at > now).min()
+    }
+
+    /// A member registers. It is answered when [`Action::Welcome`] says so.
+    pub fn register(
+        &mut self,
+        member: Member,
+        registration: Registration,
+        now: Now,
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let present = self.is_present(member, now);
+        let known = self.state.stores[member.index()];
+        let info = &mut self.members[member.index()];
+        // A store is locked by its process, and a process stops serving (as far as it needs a right)
+        // before it gives up a connection: whoever registers with the same store has no right now.
+        let same_store;
+        if let Some(old) = &info.registered {
+            let same_process = old.incarnation == registration.incarnation;
+            if !same_process && old.store != registration.store && present {
+                return vec![Action::Refuse {
+                    connection: registration.connection,
+                    why: "another process with another store serves as this member",
+                }];
+            }
+            actions.push(Action::Close {
+                connection: old.connection,
+            });
+            same_store = same_process || old.store == registration.store;
+        } else {
+            same_store = known.is_none_or(|known| known == registration.store);
+        }
+        if same_store && !info.right_of_another {
+            info.right_until = Now::ZERO;
+        }
+        info.right_of_another = info.right_until > now;
+        let restarted = !registration.was_serving
+            || info
+                .registered
+                .as_ref()
+                .is_some_and(|old| old.restarted || old.incarnation != registration.incarnation);
+        info.registered = Some(Registered {
+            connection: registration.connection,
+            incarnation: registration.incarnation,
+            store: registration.store,
+            welcomed: false,
+            restarted,
+            since: now,
+            heard: now,
+            twin_lost: false,
+            load: 0,
+        });
+        if restarted {
+            // A new process knows nothing of having given up its unlimited right, and a twin that
+            // restarted may have lost what it had.
+            self.equal = false;
+        }
+        self.settle(now, &mut actions);
+        actions
+    }
+
+    /// The member's connection is gone. `proof`: its kernel closed or reset it, so that the process
+    /// is gone or has stopped serving under any right of limited time. Not for a connection that
+    /// this side closed or gave up.
+    pub fn connection_lost(
+        &mut self,
+        member: Member,
+        connection: u64,
+        proof: bool,
+        now: Now,
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let info = &mut self.members[member.index()];
+        if info
+            .registered
+            .as_ref()
+            .is_some_and(|r| r.connection == connection)
+        {
+            info.registered = None;
+            if proof {
+                info.right_until = Now::ZERO;
+            }
+            self.settle(now, &mut actions);
+        }
+        actions
+    }
+
+    /// A beat came over a connection that [`Keeper::is_welcomed`]. Answer it with
+    /// [`Keeper::state_for`] at once, before anything else happens to the keeper.
+    pub fn beat(
+        &mut self,
+        member: Member,
+        epoch: Epoch,
+        twin_lost: bool,
+        load: u64,
+        now: Now,
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let Some(r) = &mut self.members[member.index()].registered else {
+            return actions;
+        };
+        r.heard = now;
+        r.twin_lost = twin_lost;
+        r.load = load;
+        self.note_epoch(member, epoch);
+        self.settle(now, &mut actions);
+        let serves = |state: PairState| state.mode.serves(member);
+        if self.state_for(member).is_some_and(serves) {
+            let info = &mut self.members[member.index()];
+            info.right_of_another &= info.right_until > now;
+            info.right_until = now + self.terms.silence();
+        }
+        actions
+    }
+
+    /// The member has put the state of this epoch in force (its answer to `SetState`).
+    pub fn acknowledged(&mut self, member: Member, epoch: Epoch, now: Now) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.note_epoch(member, epoch);
+        self.settle(now, &mut actions);
+        actions
+    }
+
+    /// The serving member says that both copies are equal. With this it has given up its unlimited
+    /// right until it is told another epoch.
+    pub fn recovered(&mut self, member: Member, epoch: Epoch, now: Now) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if self.state.mode == Mode::Recovering(member)
+            && self.state.epoch == epoch
+            && self.registered(member).is_some()
+        {
+            self.equal = true;
+            let info = &mut self.members[member.index()];
+            info.right_until = info.right_until.max(now + self.terms.silence());
+            self.settle(now, &mut actions);
+        }
+        actions
+    }
+
+    /// The state that [`Action::Journal`] named is durable.
+    pub fn on_journaled(&mut self, epoch: Epoch, now: Now) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let Phase::Journaling(next) = self.phase else {
+            return actions;
+        };
+        if next.epoch != epoch {
+            return actions;
+        }
+        let before = self.state;
+        self.state = next;
+        self.equal = false;
+        self.phase = Phase::Waiting {
+            before: Some(before),
+        };
+        // The other one may be told at once: it stops.
+        if let Some(sole) = next.mode.sole()
+            && self.members[sole.twin().index()].right_until > now
+        {
+            self.tell(sole.twin(), &mut actions);
+        }
+        self.settle(now, &mut actions);
+        actions
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Now) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.settle(now, &mut actions);
+        actions
+    }
+
+    fn registered(&self, member: Member) -> Option<&Registered> {
+        self.members[member.index()].registered.as_ref()
+    }
+
+    /// A member that has the newest state in force, and is no server in it, has no right.
+    fn note_epoch(&mut self, member: Member, epoch: Epoch) {
+        let info = &mut self.members[member.index()];
+        if epoch >= self.state.epoch && !self.state.mode.serves(member) && !info.right_of_another {
+            info.right_until = Now::ZERO;
+        }
+    }
+
+    fn tell(&self, member: Member, actions: &mut Vec<Action>) {
+        if let Some(r) = self.registered(member)
+            && r.welcomed
+        {
+            actions.push(Action::Tell {
+                member,
+                connection: r.connection,
+            });
+        }
+    }
+
+    fn settle(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if let Phase::Waiting { .. } = self.phase {
+            let over = match self.state.mode.sole() {
+                Some(sole) => self.members[sole.twin().index()].right_until <= now,
+                None => true,
+            };
+            if over {
+                self.phase = Phase::Idle;
+                for member in MEMBERS {
+                    self.tell(member, actions);
+                }
+                actions.push(Action::Publish(self.state));
+            }
+        }
+        let decided = match self.phase {
+            Phase::Idle => self.decide(now),
+            Phase::Journaling(_) => None,
+            // Who is to be told that it is alone may go away first. It was not told: if both served
+            // before, the other has as much as it.
+            Phase::Waiting { before } => match (self.state.mode.sole(), before) {
+                (Some(sole), Some(before))
+                    if before.mode == Mode::Both && self.is_gone(sole, now) =>
+                {
+                    Some((
+                        Mode::Both,
+                        "a member is gone before it was told that it is alone",
+                    ))
+                }
+                (Some(sole), _) if self.is_gone(sole, now) => {
+                    Some((Mode::Down(sole), "the serving member is gone"))
+                }
+                _ => None,
+            },
+        };
+        if let Some((mode, why)) = decided {
+            let state = self.next(mode);
+            for info in &mut self.members {
+                if let Some(r) = &mut info.registered {
+                    r.restarted = false;
+                }
+            }
+            self.phase = Phase::Journaling(state);
+            actions.push(Action::Journal { state, why });
+        }
+        if !matches!(self.phase, Phase::Journaling(_)) {
+            for member in MEMBERS {
+                self.welcome(member, now, actions);
+            }
+        }
+    }
+
+    fn welcome(&mut self, member: Member, now: Now, actions: &mut Vec<Action>) {
+        if self.state_for(member).is_none() {
+            return;
+        }
+        if let Some(r) = &mut self.members[member.index()].registered
+            && !r.welcomed
+        {
+            r.welcomed = true;
+            r.heard = now;
+            actions.push(Action::Welcome {
+                member,
+                connection: r.connection,
+            });
+            // It learns where its twin is.
+            self.tell(member.twin(), actions);
+        }
+    }
+
+    /// Neither heard of nor in possession of a right.
+    fn is_gone(&self, member: Member, now: Now) -> bool {
+        !self.is_present(member, now) && self.members[member.index()].right_until <= now
+    }
+
+    /// The state that follows, with `mode`.
+    fn next(&self, mode: Mode) -> PairState {
+        let mut next = self.state;
+        next.epoch = Epoch(self.state.epoch.0 + 1);
+        next.mode = mode;
+        let new_pair = self.state.stores == [None, None];
+        let joins = |member: Member| match mode {
+            Mode::Both => new_pair,
+            // The server's store is known, or becomes it with a new pair.
+            Mode::Only(m) => member == m,
+            Mode::Recovering(_) => true,
+            Mode::Down(_) => false,
+        };
+        for member in MEMBERS {
+            let Some(r) = self.registered(member) else {
+                continue;
+            };
+            let known = &mut next.stores[member.index()];
+            if joins(member) && *known != Some(r.store) {
+                *known = Some(r.store);
+                next.fill_all = true;
+            }
+        }
+        next.fill_all &= mode != Mode::Both;
+        next
+    }
+
+    fn decide(&self, now: Now) -> Option<(Mode, &'static str)> {
+        match self.state.mode {
+            Mode::Both if self.state.stores == [None, None] => self.decide_new(now),
+            Mode::Both => self.decide_both(now),
+            Mode::Only(m) => self.decide_only(m, now),
+            Mode::Recovering(m) => self.decide_recovering(m, now),
+            Mode::Down(m) => self
+                .is_current(m, now)
+                .then_some((Mode::Only(m), "the last serving member is back")),
+        }
+    }
+
+    /// Present, with the store that the pair knows.
+    fn is_current(&self, member: Member, now: Now) -> bool {
+        self.is_present(member, now)
+            && self.registered(member).map(|r| r.store) == self.state.stores[member.index()]
+    }
+
+    fn waited_alone(&self, member: Member, now: Now) -> bool {
+        self.registered(member)
+            .is_some_and(|r| now >= r.since + self.terms.alone_after)
+    }
+
+    /// A pair nobody has served yet.
+    fn decide_new(&self, now: Now) -> Option<(Mode, &'static str)> {
+        match MEMBERS.map(|m| self.is_present(m, now)) {
+            [true, true] => Some((Mode::Both, "a new pair is complete")),
+            [false, false] => None,
+            [zero, _] => {
+                let first = if zero { Member::Zero } else { Member::One };
+                (self.waited_alone(first, now) && self.is_gone(first.twin(), now))
+                    .then_some((Mode::Only(first), "a new pair has one member only"))
+            }
+        }
+    }
+
+    fn decide_both(&self, now: Now) -> Option<(Mode, &'static str)> {
+        let restarted = |m: Member| self.registered(m).is_some_and(|r| r.restarted);
+        let accuses = |m: Member| self.registered(m).is_some_and(|r| r.twin_lost);
+        match MEMBERS.map(|m| self.is_current(m, now)) {
+            [true, true] => {
+                if restarted(Member::Zero) || restarted(Member::One) {
+                    // What the new process was doing may be on one copy only: compare the lists.
+                    let serving = match restarted(Member::Zero) && !restarted(Member::One) {
+                        true => Member::One,
+                        false => Member::Zero,
+                    };
+                    return Some((Mode::Recovering(serving), "a member restarted"));
+                }
+                let alone = match MEMBERS.map(accuses) {
+                    [false, false] => return None,
+                    // The silent one of the two may be dying: the one that speaks is alive.
+                    [true, false] => Member::Zero,
+                    [false, true] => Member::One,
+                    [true, true] => {
+                        let load = |m| self.registered(m).map_or(u64::MAX, |r| r.load);
+                        match load(Member::One) < load(Member::Zero) {
+                            true => Member::One,
+                            false => Member::Zero,
+                        }
+                    }
+                };
+                Some((Mode::Only(alone), "the members cannot reach each other"))
+            }
+            [false, false] => None,
+            [zero, _] => {
+                let here = if zero { Member::Zero } else { Member::One };
+                // Back after both were away: the other may have been the last to write, but what
+                // only it has was acknowledged to nobody.
+                if restarted(here) && !self.waited_alone(here, now) {
+                    return None;
+                }
+                if self.is_present(here.twin(), now) {
+                    return Some((Mode::Recovering(here), "a member has another store"));
+                }
+                self.is_gone(here.twin(), now)
+                    .then_some((Mode::Only(here), "a member is gone"))
+            }
+        }
+    }
+
+    fn decide_only(&self, m: Member, now: Now) -> Option<(Mode, &'static str)> {
+        if !self.is_current(m, now) {
+            return Some((Mode::Down(m), "the serving member is gone"));
+        }
+        let linked = |m: Member| self.registered(m).is_some_and(|r| !r.twin_lost);
+        (self.is_present(m.twin(), now) && linked(m) && linked(m.twin()))
+            .then_some((Mode::Recovering(m), "the other member is back"))
+    }
+
+    fn decide_recovering(&self, m: Member, now: Now) -> Option<(Mode, &'static str)> {
+        let twin = m.twin();
+        let twin_here = self.is_current(twin, now);
+        let accuses = |m: Member| self.registered(m).is_some_and(|r| r.twin_lost);
+        let restarted = |m: Member| self.registered(m).is_some_and(|r| r.restarted);
+        if !self.is_current(m, now) {
+            // It said that both are equal and gave up its unlimited right before it went.
+            if self.equal && twin_here {
+                return Some((Mode::Both, "both copies are equal"));
+            }
+            return Some((Mode::Down(m), "the serving member is gone"));
+        }
+        if !twin_here || restarted(twin) {
+            return Some((Mode::Only(m), "the member that was being filled is gone"));
+        }
+        if accuses(m) {
+            return Some((Mode::Only(m), "the serving member cannot reach the other"));
+        }
+        (self.equal && !accuses(twin)).then_some((Mode::Both, "both copies are equal"))
+    }
+}
+
+#[cfg(test)]
+#[path = "keeper_tests.rs"]
+mod tests;

@@ -1,0 +1,361 @@
+//! The table of docs/protocols/pairs.md, line by line. All interleavings: `tests/interleavings.rs`.
+
+use super::*;
+use weft_types::PairId;
+
+const ZERO: Member = Member::Zero;
+const ONE: Member = Member::One;
+
+/// A keeper whose journal is durable at once, and what it told.
+struct Bed {
+    keeper: Keeper,
+    now: Now,
+    next_connection: u64,
+    told: Vec<(Member, PairState)>,
+    published: Vec<PairState>,
+    refused: usize,
+}
+
+fn store(name: &str) -> StoreKey {
+    StoreKey::of(name)
+}
+
+impl Bed {
+    fn new(state: PairState) -> Bed {
+        Bed {
+            keeper: Keeper::new(state, Terms::default(), Now::ZERO),
+            now: Now::ZERO,
+            next_connection: 1,
+            told: Vec::new(),
+            published: Vec::new(),
+            refused: 0,
+        }
+    }
+
+    /// Both members serve, with stores "s0" and "s1".
+    fn both() -> Bed {
+        let mut bed = Bed::new(PairState::new(PairId(0)));
+        bed.register(ZERO, "s0", false);
+        bed.register(ONE, "s1", false);
+        bed.beats(&[ZERO, ONE]);
+        assert_eq!(bed.mode(), Mode::Both);
+        assert_eq!(
+            bed.keeper.state.stores,
+            [Some(store("s0")), Some(store("s1"))]
+        );
+        bed
+    }
+
+    fn mode(&self) -> Mode {
+        self.keeper.published().mode
+    }
+
+    fn run(&mut self, actions: Vec<Action>) {
+        let mut actions: std::collections::VecDeque<Action> = actions.into();
+        while let Some(action) = actions.pop_front() {
+            match action {
+                Action::Journal { state, .. } => {
+                    assert_eq!(state.epoch.0, self.keeper.state.epoch.0 + 1);
+                    actions.extend(self.keeper.on_journaled(state.epoch, self.now));
+                }
+                Action::Welcome { member, connection } | Action::Tell { member, connection } => {
+                    assert!(self.keeper.is_welcomed(member, connection));
+                    let state = self.keeper.state_for(member).unwrap();
+                    self.told.push((member, state));
+                }
+                Action::Publish(state) => self.published.push(state),
+                Action::Refuse { .. } => self.refused += 1,
+                Action::Close { .. } => {}
+            }
+        }
+    }
+
+    fn register(&mut self, member: Member, name: &str, was_serving: bool) -> u64 {
+        let connection = self.next_connection;
+        self.next_connection += 1;
+        let registration = Registration {
+            connection,
+            incarnation: if was_serving { 7 } else { connection + 100 },
+            store: store(name),
+            was_serving,
+        };
+        let actions = self.keeper.register(member, registration, self.now);
+        self.run(actions);
+        connection
+    }
+
+    fn connection(&self, member: Member) -> u64 {
+        self.keeper.registered(member).unwrap().connection
+    }
+
+    fn die(&mut self, member: Member) {
+        let connection = self.connection(member);
+        let actions = self
+            .keeper
+            .connection_lost(member, connection, true, self.now);
+        self.run(actions);
+    }
+
+    fn beat(&mut self, member: Member, twin_lost: bool) {
+        let epoch = self.keeper.state_for(member).unwrap().epoch;
+        let actions = self.keeper.beat(member, epoch, twin_lost, 0, self.now);
+        self.run(actions);
+    }
+
+    fn beats(&mut self, members: &[Member]) {
+        for &member in members {
+            self.beat(member, false);
+        }
+    }
+
+    /// Time passes while these beat.
+    fn pass(&mut self, ms: u64, members: &[Member]) {
+        for _ in 0..ms / 50 {
+            self.now += Duration::from_millis(50);
+            self.beats(members);
+            let actions = self.keeper.tick(self.now);
+            self.run(actions);
+        }
+    }
+}
+
+#[test]
+fn a_dead_member_leaves_the_other_alone_at_once() {
+    let mut bed = Bed::both();
+    bed.told.clear();
+    bed.die(ONE);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+    assert_eq!(bed.told, [(ZERO, bed.keeper.state())]);
+}
+
+#[test]
+fn a_silent_member_is_waited_out() {
+    let mut bed = Bed::both();
+    bed.pass(300, &[ZERO]);
+    assert_eq!(bed.mode(), Mode::Both);
+    bed.pass(50, &[ZERO]);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+}
+
+#[test]
+fn a_cut_between_members_stops_one_before_the_other_is_alone() {
+    let mut bed = Bed::both();
+    bed.told.clear();
+    bed.beat(ONE, true);
+    // Journaled, told to the one that stops; the other still thinks BOTH.
+    assert_eq!(bed.keeper.state().mode, Mode::Only(ONE));
+    assert_eq!(bed.mode(), Mode::Both);
+    assert_eq!(bed.told, [(ZERO, bed.keeper.state())]);
+    assert_eq!(bed.keeper.state_for(ONE).unwrap().mode, Mode::Both);
+    bed.now += Duration::from_millis(50);
+    bed.beat(ONE, true);
+    assert_eq!(bed.mode(), Mode::Both);
+    let epoch = bed.keeper.state().epoch;
+    let actions = bed.keeper.acknowledged(ZERO, epoch, bed.now);
+    bed.run(actions);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+    assert_eq!(bed.told.last(), Some(&(ONE, bed.keeper.state())));
+    // No way back before the link stands.
+    bed.beat(ONE, true);
+    bed.beat(ZERO, false);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+    bed.beat(ONE, false);
+    assert_eq!(bed.mode(), Mode::Recovering(ONE));
+}
+
+#[test]
+fn who_is_to_be_alone_may_die_before_it_is_told() {
+    let mut bed = Bed::both();
+    bed.beat(ONE, true);
+    assert_eq!(bed.keeper.state().mode, Mode::Only(ONE));
+    bed.die(ONE);
+    bed.beats(&[ZERO]);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+}
+
+#[test]
+fn a_member_returns_is_filled_and_serves() {
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    bed.register(ONE, "s1", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert!(!bed.keeper.state().fill_all);
+    let epoch = bed.keeper.state().epoch;
+    let actions = bed.keeper.recovered(ZERO, epoch, bed.now);
+    bed.run(actions);
+    assert_eq!(bed.mode(), Mode::Both);
+}
+
+#[test]
+fn an_old_word_of_recovery_is_ignored() {
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    bed.register(ONE, "s1", false);
+    let epoch = bed.keeper.state().epoch;
+    bed.die(ONE);
+    bed.register(ONE, "s1", false);
+    let actions = bed.keeper.recovered(ZERO, epoch, bed.now);
+    bed.run(actions);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+}
+
+#[test]
+fn another_store_is_filled_with_everything_until_it_is_equal() {
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    bed.register(ONE, "new", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert!(bed.keeper.state().fill_all);
+    bed.die(ONE);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+    bed.register(ONE, "new", false);
+    assert!(bed.keeper.state().fill_all);
+    let epoch = bed.keeper.state().epoch;
+    let actions = bed.keeper.recovered(ZERO, epoch, bed.now);
+    bed.run(actions);
+    assert!(!bed.keeper.state().fill_all);
+    assert_eq!(bed.keeper.state().stores[1], Some(store("new")));
+}
+
+#[test]
+fn the_last_server_alone_can_bring_a_pair_back() {
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    bed.beats(&[ZERO]);
+    bed.die(ZERO);
+    assert_eq!(bed.mode(), Mode::Down(ZERO));
+    bed.register(ONE, "s1", false);
+    bed.pass(20_000, &[ONE]);
+    assert_eq!(bed.mode(), Mode::Down(ZERO));
+    let wiped = bed.register(ZERO, "wiped", false);
+    bed.pass(1000, &[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Down(ZERO));
+    let actions = bed.keeper.connection_lost(ZERO, wiped, true, bed.now);
+    bed.run(actions);
+    bed.register(ZERO, "s0", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+}
+
+#[test]
+fn the_serving_member_and_the_filled_one_may_both_go() {
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    bed.register(ONE, "s1", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    bed.die(ZERO);
+    assert_eq!(bed.mode(), Mode::Down(ZERO));
+    bed.die(ONE);
+    bed.register(ZERO, "s0", false);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+}
+
+#[test]
+fn two_that_restart_compare_before_they_serve() {
+    let state = Bed::both().keeper.state();
+    let mut bed = Bed::new(state);
+    bed.register(ZERO, "s0", false);
+    bed.register(ONE, "s1", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    // The one that never stopped is the one that serves.
+    let mut bed = Bed::new(state);
+    bed.register(ZERO, "s0", false);
+    bed.register(ONE, "s1", true);
+    assert_eq!(bed.mode(), Mode::Recovering(ONE));
+}
+
+#[test]
+fn two_that_only_lost_their_connection_go_on() {
+    let state = Bed::both().keeper.state();
+    let mut bed = Bed::new(state);
+    bed.register(ZERO, "s0", true);
+    bed.register(ONE, "s1", true);
+    bed.pass(1000, &[ZERO, ONE]);
+    assert_eq!(bed.keeper.state(), state);
+}
+
+#[test]
+fn one_of_two_that_restart_waits_for_the_other() {
+    let state = Bed::both().keeper.state();
+    let mut bed = Bed::new(state);
+    bed.register(ONE, "s1", false);
+    bed.pass(9_950, &[ONE]);
+    assert_eq!(bed.mode(), Mode::Both);
+    bed.pass(100, &[ONE]);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+}
+
+#[test]
+fn a_new_reign_waits_out_the_rights_of_the_old_one() {
+    // ONLY(0) was journaled; whether member 1 knows that it no longer serves is not known.
+    let mut state = Bed::both().keeper.state();
+    state.mode = Mode::Only(ZERO);
+    let mut bed = Bed::new(state);
+    bed.register(ZERO, "s0", true);
+    assert!(bed.told.is_empty());
+    bed.pass(300, &[]);
+    assert!(bed.told.is_empty());
+    bed.pass(50, &[]);
+    assert_eq!(bed.told, [(ZERO, state)]);
+    // If the other registers, it no longer serves.
+    let mut bed = Bed::new(state);
+    bed.register(ZERO, "s0", true);
+    bed.register(ONE, "s1", true);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+}
+
+#[test]
+fn a_second_process_with_another_store_is_refused_while_the_first_lives() {
+    let mut bed = Bed::both();
+    bed.register(ONE, "other", false);
+    assert_eq!(bed.refused, 1);
+    assert_eq!(bed.mode(), Mode::Both);
+    bed.pass(1000, &[ZERO]);
+    bed.register(ONE, "other", false);
+    assert_eq!(bed.refused, 1);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert!(bed.keeper.state().fill_all);
+}
+
+#[test]
+fn a_quick_restart_is_noticed_though_the_old_connection_still_stands() {
+    let mut bed = Bed::both();
+    bed.register(ONE, "s1", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    // Again, while it is being filled: what it was sent before may be gone.
+    let epoch = bed.keeper.state().epoch;
+    bed.register(ONE, "s1", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert_eq!(bed.keeper.state().epoch.0, epoch.0 + 2);
+}
+
+#[test]
+fn a_server_that_said_equal_and_died_leaves_a_twin_that_serves() {
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    bed.register(ONE, "s1", false);
+    let state = bed.keeper.state();
+    assert_eq!(state.mode, Mode::Recovering(ZERO));
+    // Its word arrives, the state is being journaled, it dies.
+    let actions = bed.keeper.recovered(ZERO, state.epoch, bed.now);
+    let connection = bed.connection(ZERO);
+    assert!(
+        bed.keeper
+            .connection_lost(ZERO, connection, true, bed.now)
+            .is_empty()
+    );
+    bed.run(actions);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+}
+
+#[test]
+fn a_new_pair_with_one_member_serves_after_a_while() {
+    let mut bed = Bed::new(PairState::new(PairId(3)));
+    bed.register(ZERO, "s0", false);
+    bed.pass(9_950, &[ZERO]);
+    assert_eq!(bed.mode(), Mode::Both);
+    bed.pass(100, &[ZERO]);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+    bed.register(ONE, "s1", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert!(bed.keeper.state().fill_all);
+}

@@ -1,0 +1,195 @@
+//! The states of a pair, as the metadata service journals them and everybody is told them.
+
+use std::fmt;
+use thiserror::Error;
+use weft_types::{Epoch, Member, PairId};
+use weft_wire::proto;
+
+/// Who may serve a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Both members, each while it has the right to (a lease from the metadata service).
+    Both,
+    /// This one; the other is away and lacks writes.
+    Only(Member),
+    /// This one; the other receives all writes and is being filled.
+    Recovering(Member),
+    /// Nobody: this one served last and is away.
+    Down(Member),
+}
+
+impl Mode {
+    /// The one member that serves without a right of limited time, if there is one.
+    pub fn sole(self) -> Option<Member> {
+        match self {
+            Mode::Only(m) | Mode::Recovering(m) => Some(m),
+            Mode::Both | Mode::Down(_) => None,
+        }
+    }
+
+    /// In this mode `member` may be asked to serve clients.
+    pub fn serves(self, member: Member) -> bool {
+        self == Mode::Both || self.sole() == Some(member)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mode::Both => f.write_str("BOTH"),
+            Mode::Only(m) => write!(f, "ONLY({m})"),
+            Mode::Recovering(m) => write!(f, "RECOVERING({m})"),
+            Mode::Down(m) => write!(f, "DOWN({m})"),
+        }
+    }
+}
+
+/// Names a store by a hash of its id, so that a state stays small and is copied freely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreKey(pub std::num::NonZeroU64);
+
+impl StoreKey {
+    /// FNV-1a of the id: it only has to tell a handful of random ids apart.
+    pub fn of(store_id: &str) -> StoreKey {
+        let hash = store_id
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            });
+        StoreKey(std::num::NonZeroU64::new(hash).unwrap_or(std::num::NonZeroU64::MAX))
+    }
+}
+
+/// The state of a pair: what is journaled and told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PairState {
+    /// Which pair.
+    pub pair: PairId,
+    /// Grows by one with each change.
+    pub epoch: Epoch,
+    /// Who serves.
+    pub mode: Mode,
+    /// The member that does not serve has to be filled with everything: the lists do not say what
+    /// it lacks. False in [`Mode::Both`].
+    pub fill_all: bool,
+    /// The store of each member, once known.
+    pub stores: [Option<StoreKey>; 2],
+}
+
+/// A state from the wire or the journal that is none.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("no state of a pair: mode {mode}, serving {serving}, epoch {epoch}")]
+pub struct BadState {
+    mode: i32,
+    serving: u32,
+    epoch: u64,
+}
+
+impl PairState {
+    /// The state of a new pair: nobody has registered yet.
+    pub fn new(pair: PairId) -> PairState {
+        PairState {
+            pair,
+            epoch: Epoch(1),
+            mode: Mode::Both,
+            fill_all: false,
+            stores: [None, None],
+        }
+    }
+
+    /// For the wire and the journal.
+    pub fn to_proto(&self) -> proto::PairState {
+        use proto::pair_state::Mode as Wire;
+        let (mode, serving) = match self.mode {
+            Mode::Both => (Wire::Both, Member::Zero),
+            Mode::Only(m) => (Wire::Only, m),
+            Mode::Recovering(m) => (Wire::Recovering, m),
+            Mode::Down(m) => (Wire::Down, m),
+        };
+        let store = |m: Member| self.stores[m.index()].map_or(0, |key| key.0.get());
+        proto::PairState {
+            pair: self.pair.0,
+            epoch: self.epoch.0,
+            mode: mode.into(),
+            serving: serving.index() as u32,
+            fill_all: self.fill_all,
+            store_0: store(Member::Zero),
+            store_1: store(Member::One),
+        }
+    }
+
+    /// From the wire or the journal.
+    ///
+    /// # Errors
+    /// [`BadState`] for a mode or member that does not exist, or epoch 0.
+    pub fn from_proto(wire: &proto::PairState) -> Result<PairState, BadState> {
+        use proto::pair_state::Mode as Wire;
+        let bad = || BadState {
+            mode: wire.mode,
+            serving: wire.serving,
+            epoch: wire.epoch,
+        };
+        let serving = Member::from_index(wire.serving).ok_or_else(bad)?;
+        let mode = match Wire::try_from(wire.mode) {
+            Ok(Wire::Both) => Mode::Both,
+            Ok(Wire::Only) => Mode::Only(serving),
+            Ok(Wire::Recovering) => Mode::Recovering(serving),
+            Ok(Wire::Down) => Mode::Down(serving),
+            Ok(Wire::Unspecified) | Err(_) => return Err(bad()),
+        };
+        if wire.epoch == 0 {
+            return Err(bad());
+        }
+        let store = |key| std::num::NonZeroU64::new(key).map(StoreKey);
+        Ok(PairState {
+            pair: PairId(wire.pair),
+            epoch: Epoch(wire.epoch),
+            mode,
+            fill_all: wire.fill_all && mode != Mode::Both,
+            stores: [store(wire.store_0), store(wire.store_1)],
+        })
+    }
+}
+
+impl fmt::Display for PairState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pair {} {} epoch {}", self.pair, self.mode, self.epoch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_come_back_from_the_wire_as_they_were() {
+        for mode in [
+            Mode::Both,
+            Mode::Only(Member::Zero),
+            Mode::Recovering(Member::One),
+            Mode::Down(Member::One),
+        ] {
+            let state = PairState {
+                pair: PairId(7),
+                epoch: Epoch(9),
+                mode,
+                fill_all: mode != Mode::Both,
+                stores: [Some(StoreKey::of("a")), None],
+            };
+            assert_eq!(PairState::from_proto(&state.to_proto()), Ok(state));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let good = PairState::new(PairId(0)).to_proto();
+        for bad in [
+            proto::PairState { mode: 9, ..good },
+            proto::PairState { mode: 0, ..good },
+            proto::PairState { serving: 2, ..good },
+            proto::PairState { epoch: 0, ..good },
+        ] {
+            assert!(PairState::from_proto(&bad).is_err());
+        }
+    }
+}
