@@ -16,7 +16,7 @@ pub(super) fn add(state: &mut State, ctx: &Context, op: &proto::AddPair) -> Resu
         pair: op.pair,
         epoch: 1,
         mode: Mode::Both as i32,
-        serving: 0,
+        ..PairState::default()
     };
     state.pairs.insert(pair, both);
     Ok(OpReply::default())
