@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
-    let files = ["common.proto", "meta.proto", "data.proto"];
+    let files = ["common.proto", "meta.proto", "data.proto", "image.proto"];
     for file in files {
         println!("cargo:rerun-if-changed={}", root.join(file).display());
     }

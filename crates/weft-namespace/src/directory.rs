@@ -80,6 +80,11 @@ impl Directory {
         self.next_cookie
     }
 
+    /// The cookie of the last entry.
+    pub(crate) fn last_cookie(&self) -> Option<u64> {
+        self.entries.last_key_value().map(|(cookie, _)| *cookie)
+    }
+
     pub(crate) fn find(&self, name: &[u8]) -> Option<(u64, Ino)> {
         let hash = hash(name);
         self.names

@@ -47,6 +47,13 @@ impl Shape {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Shapes(BTreeSet<Rc<Shape>>);
 
+/// Which shapes have been seen is history, not state.
+impl PartialEq for Shapes {
+    fn eq(&self, _: &Shapes) -> bool {
+        true
+    }
+}
+
 impl Shapes {
     pub(crate) fn intern(&mut self, shape: Shape) -> Rc<Shape> {
         if let Some(known) = self.0.get(&shape) {

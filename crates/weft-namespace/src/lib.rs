@@ -22,6 +22,7 @@
 mod access;
 mod directory;
 mod errno;
+mod image;
 mod inode;
 mod layouts;
 mod locks;
@@ -33,6 +34,7 @@ mod state;
 
 pub use access::{EXECUTE, READ, WRITE};
 pub use errno::Errno;
+pub use image::{ImageError, Loader};
 pub use layouts::WIDTH_MAX;
 pub use locks::LOCKS_MAX;
 pub use ops::Touch;

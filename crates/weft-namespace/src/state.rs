@@ -34,7 +34,7 @@ pub(crate) struct Trim {
 pub(crate) type Xattrs = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// One group's part of the name space. See the crate's page for how it is used.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct State {
     pub(crate) inodes: BTreeMap<Ino, Box<Inode>>,
     /// The next inode counter of each slot that has been used.

@@ -11,7 +11,7 @@ mod link;
 mod new_reign;
 mod open_session;
 mod orphan;
-mod pairs;
+pub(crate) mod pairs;
 mod release;
 mod removexattr;
 mod rename;

@@ -1,0 +1,113 @@
+//! Whether the records of an image make a name space together: every name has its inode, every inode
+//! as many names as it says, and all directories hang on the root.
+
+use super::load::demand;
+use crate::inode::Body;
+use crate::state::{LINKS_MAX, State};
+use weft_types::{FixedMap, FixedSet, Ino, ROOT_INO};
+
+/// Names and subdirectories that were found for an inode.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    names: u32,
+    subdirectories: u32,
+}
+
+pub(super) fn whole(state: &mut State) -> Result<(), String> {
+    let root = state
+        .directory(ROOT_INO)
+        .map_err(|_| "there is no root directory")?;
+    demand!(
+        root.1.parent == ROOT_INO,
+        "the root directory has another parent"
+    );
+    let found = count_names(state)?;
+    for (ino, inode) in &state.inodes {
+        let found = found.get(ino).copied().unwrap_or_default();
+        if inode.nlink == 0 {
+            demand!(
+                state.holds.contains_key(ino),
+                "inode {ino} has no name and no holder"
+            );
+        }
+        if let Body::Directory(directory) = &inode.body {
+            let names = u32::from(inode.nlink != 0 && *ino != ROOT_INO);
+            demand!(
+                found.names == names,
+                "directory {ino} has {} names",
+                found.names
+            );
+            let links = if inode.nlink == 0 {
+                0
+            } else {
+                found.subdirectories.saturating_add(2)
+            };
+            demand!(
+                inode.nlink == links,
+                "directory {ino} has {} links",
+                inode.nlink
+            );
+            demand!(
+                inode.nlink != 0 || (directory.is_empty() && *ino != ROOT_INO),
+                "directory {ino} is removed but used"
+            );
+        } else {
+            demand!(
+                found.names == inode.nlink,
+                "inode {ino} has {} names",
+                found.names
+            );
+            demand!(inode.nlink <= LINKS_MAX, "inode {ino} has too many names");
+        }
+    }
+    check_tree(state)
+}
+
+fn count_names(state: &State) -> Result<FixedMap<Ino, Found>, String> {
+    let mut found: FixedMap<Ino, Found> = FixedMap::default();
+    for (ino, inode) in &state.inodes {
+        let Body::Directory(directory) = &inode.body else {
+            continue;
+        };
+        for (_, entry) in directory.after(0) {
+            let child = state.get(entry.ino);
+            let child = child.map_err(|_| format!("a name of unknown inode {}", entry.ino))?;
+            if let Body::Directory(below) = &child.body {
+                demand!(
+                    below.parent == *ino,
+                    "directory {} has another parent",
+                    entry.ino
+                );
+                found.entry(*ino).or_default().subdirectories += 1;
+            }
+            let of_child = found.entry(entry.ino).or_default();
+            of_child.names = of_child.names.saturating_add(1);
+        }
+    }
+    Ok(found)
+}
+
+/// Walks up from every directory; a circle would never come to the root.
+fn check_tree(state: &State) -> Result<(), String> {
+    let mut hangs: FixedSet<Ino> = FixedSet::default();
+    hangs.insert(ROOT_INO);
+    for (ino, inode) in &state.inodes {
+        if !inode.is_directory() || inode.nlink == 0 {
+            continue;
+        }
+        let mut way = Vec::new();
+        let mut way_set: FixedSet<Ino> = FixedSet::default();
+        let mut at = *ino;
+        while !hangs.contains(&at) {
+            demand!(way_set.insert(at), "directory {at} is inside itself");
+            way.push(at);
+            let above = state.directory(at);
+            at = above
+                .map_err(|_| format!("the parent of directory {ino} is none"))?
+                .1
+                .parent;
+        }
+        hangs.extend(way);
+    }
+    Ok(())
+}

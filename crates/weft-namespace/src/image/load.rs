@@ -1,0 +1,502 @@
+//! Reading an image: each record is checked by itself when it comes; [`super::check`] then sees
+//! whether they make a name space together.
+
+use super::{Digest, ImageError, VERSION, check};
+use crate::directory::{Directory, EffectivePolicy, FIRST_COOKIE};
+use crate::inode::{Body, File, Inode, Stamp};
+use crate::layouts::{Shape, WIDTH_MAX, stripe_unit};
+use crate::locks::{Owner, Range};
+use crate::names::Name;
+use crate::ops::{self, setxattr};
+use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
+use crate::state::{State, Trim};
+use prost::Message;
+use std::rc::Rc;
+use weft_types::{
+    Epoch, FILE_BYTES_MAX, INO_COUNTER_BITS, Ino, ObjectId, Operation, PairId, SLOTS, SessionId,
+    Slot, TARGET_MAX,
+};
+use weft_wire::proto::file_lock::Kind;
+use weft_wire::proto::image_record::Record;
+use weft_wire::proto::{
+    self, Durability, FileKind, ImageRecord, ImageSession, OpReply, PairState, Policy, Protocol,
+};
+
+/// What is wrong with a record.
+type Wrong = String;
+
+macro_rules! demand {
+    ($holds:expr, $($what:tt)*) => {
+        if !$holds {
+            return Err(format!($($what)*));
+        }
+    };
+}
+pub(super) use demand;
+
+/// Takes an image record by record: `push` each, then `finish`.
+pub struct Loader {
+    state: State,
+    digest: Digest,
+    records: u64,
+    shapes: Vec<Rc<Shape>>,
+    /// The last record, once it has come.
+    end: Option<proto::ImageEnd>,
+}
+
+impl Default for Loader {
+    fn default() -> Loader {
+        Loader::new()
+    }
+}
+
+impl Loader {
+    /// Nothing read yet.
+    pub fn new() -> Loader {
+        Loader {
+            state: State::empty(),
+            digest: Digest::new(),
+            records: 0,
+            shapes: Vec::new(),
+            end: None,
+        }
+    }
+
+    /// Takes the next record. After an error the loader is of no use any more.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImageError> {
+        let malformed = |record, what| ImageError::Malformed { record, what };
+        let at = self.records;
+        let record = ImageRecord::decode(bytes)
+            .map_err(|error| malformed(at, error.to_string()))?
+            .record
+            .ok_or_else(|| malformed(at, "a record of no known kind".into()))?;
+        if self.end.is_some() {
+            return Err(malformed(at, "a record after the last one".into()));
+        }
+        match (&record, at) {
+            (Record::Header(header), 0) if header.version != VERSION => {
+                return Err(ImageError::Version {
+                    found: header.version,
+                });
+            }
+            (Record::Header(_), 0) => {}
+            (_, 0) => return Err(malformed(at, "the first record is no header".into())),
+            _ => {}
+        }
+        if let Record::End(end) = record {
+            self.end = Some(end);
+            return Ok(());
+        }
+        self.digest.add(bytes);
+        self.records += 1;
+        self.take(record, at).map_err(|what| malformed(at, what))
+    }
+
+    /// The state, if all of the image has come and makes sense.
+    pub fn finish(mut self) -> Result<State, ImageError> {
+        let records = self.records;
+        let Some(end) = self.end else {
+            return Err(ImageError::CutOff { records });
+        };
+        if end.records != records {
+            let what = format!("{} records were written, {records} read", end.records);
+            return Err(ImageError::Malformed {
+                record: records,
+                what,
+            });
+        }
+        let expected = u128::from(end.digest_high) << 64 | u128::from(end.digest_low);
+        let found = self.digest.finish();
+        if expected != found {
+            return Err(ImageError::Digest { expected, found });
+        }
+        check::whole(&mut self.state).map_err(|what| ImageError::Malformed {
+            record: records,
+            what,
+        })?;
+        Ok(self.state)
+    }
+
+    fn take(&mut self, record: Record, at: u64) -> Result<(), Wrong> {
+        match record {
+            Record::Header(header) => {
+                demand!(at == 0, "a second header");
+                demand!(
+                    header.next_session > 0 && header.next_trim > 0 && header.next_deletion > 0,
+                    "a counter that has not begun"
+                );
+                self.state.reign = Epoch(header.reign);
+                self.state.next_session = header.next_session;
+                self.state.next_trim = header.next_trim;
+                self.state.next_deletion = header.next_deletion;
+                Ok(())
+            }
+            Record::Pair(pair) => self.pair(pair),
+            Record::Slot(slot) => self.slot(slot),
+            Record::Session(session) => self.session(session),
+            Record::Reply(reply) => self.reply(reply),
+            Record::Shape(shape) => self.shape(shape),
+            Record::Inode(inode) => self.inode(inode),
+            Record::Entries(entries) => self.entries(entries),
+            Record::Xattr(xattr) => self.xattr(xattr),
+            Record::Lock(lock) => self.lock(lock),
+            Record::Deletion(deletion) => self.deletion(deletion),
+            Record::End(_) => Err("an end inside".into()),
+        }
+    }
+
+    fn pair(&mut self, pair: PairState) -> Result<(), Wrong> {
+        demand!(
+            pair.epoch > 0 && ops::pairs::is_valid(&pair),
+            "no state of a pair"
+        );
+        let double = self.state.pairs.insert(PairId(pair.pair), pair);
+        demand!(double.is_none(), "pair {} twice", pair.pair);
+        Ok(())
+    }
+
+    fn slot(&mut self, slot: proto::ImageSlot) -> Result<(), Wrong> {
+        demand!(slot.slot < u32::from(SLOTS), "slot {}", slot.slot);
+        demand!(
+            (2..=1 << INO_COUNTER_BITS).contains(&slot.next_counter),
+            "counter {} of a slot",
+            slot.next_counter
+        );
+        let double = self
+            .state
+            .counters
+            .insert(Slot(slot.slot as u16), slot.next_counter);
+        demand!(double.is_none(), "slot {} twice", slot.slot);
+        Ok(())
+    }
+
+    fn session(&mut self, record: ImageSession) -> Result<(), Wrong> {
+        let id = SessionId(record.session);
+        demand!(
+            (1..self.state.next_session).contains(&id.0),
+            "session {id} was never given"
+        );
+        demand!(
+            record.name.len() <= SESSION_NAME_MAX,
+            "the name of session {id} is too long"
+        );
+        let mut session = Session::new(&record.name);
+        session.acknowledged_below = Operation(record.acknowledged_below);
+        demand!(
+            self.state.sessions.insert(id, session).is_none(),
+            "session {id} twice"
+        );
+        Ok(())
+    }
+
+    fn reply(&mut self, record: proto::ImageReply) -> Result<(), Wrong> {
+        let (id, operation) = (SessionId(record.session), Operation(record.operation));
+        let session = self.state.sessions.get_mut(&id);
+        let session = session.ok_or_else(|| format!("a reply of unknown session {id}"))?;
+        demand!(
+            operation.0 > 0 && operation >= session.acknowledged_below,
+            "a reply that session {id} has acknowledged"
+        );
+        demand!(
+            session.replies().len() < REPLIES_MAX,
+            "too many replies of session {id}"
+        );
+        demand!(
+            session.answered(operation).is_none(),
+            "two replies to operation {operation} of session {id}"
+        );
+        OpReply::decode(&record.reply[..]).map_err(|error| format!("a reply: {error}"))?;
+        session.restore_reply(operation, record.reply[..].into());
+        Ok(())
+    }
+
+    fn shape(&mut self, record: proto::ImageShape) -> Result<(), Wrong> {
+        demand!(
+            record.number as usize == self.shapes.len(),
+            "shape {} out of turn",
+            record.number
+        );
+        let layout = record.layout.ok_or("a shape without layout")?;
+        demand!(layout.generation == 0, "a shape with a generation");
+        demand!(
+            (1..=WIDTH_MAX as usize).contains(&layout.pairs.len()),
+            "a layout over {} pairs",
+            layout.pairs.len()
+        );
+        for (i, pair) in layout.pairs.iter().enumerate() {
+            demand!(
+                self.state.pairs.contains_key(&PairId(*pair)),
+                "unknown pair {pair}"
+            );
+            demand!(
+                !layout.pairs[..i].contains(pair),
+                "pair {pair} twice in a layout"
+            );
+        }
+        let (protocol, durability) = protocol_and_durability(layout.protocol, layout.durability)?;
+        let shape = Shape {
+            stripe_unit: stripe_unit(layout.stripe_unit).ok_or("no stripe unit")?,
+            pairs: layout.pairs.iter().map(|pair| PairId(*pair)).collect(),
+            protocol,
+            durability,
+        };
+        demand!(
+            self.shapes.iter().all(|known| **known != shape),
+            "a shape twice"
+        );
+        self.shapes.push(self.state.shapes.intern(shape));
+        Ok(())
+    }
+
+    fn inode(&mut self, record: proto::ImageInode) -> Result<(), Wrong> {
+        let ino = Ino(record.ino);
+        let counter = ino.0 & ((1 << INO_COUNTER_BITS) - 1);
+        let next = self.state.counters.get(&ino.slot()).copied().unwrap_or(0);
+        demand!((1..next).contains(&counter), "inode {ino} was never given");
+        demand!(!self.state.inodes.contains_key(&ino), "inode {ino} twice");
+        demand!(record.mode <= 0o7777, "the mode of inode {ino}");
+        let body = self.body(ino, &record)?;
+        let stamp = |time: Option<proto::Time>| {
+            time.and_then(|t| Stamp::new(&t))
+                .ok_or_else(|| format!("a time of inode {ino}"))
+        };
+        let inode = Inode {
+            mode: record.mode as u16,
+            nlink: record.nlink,
+            uid: record.uid,
+            gid: record.gid,
+            atime: stamp(record.atime)?,
+            mtime: stamp(record.mtime)?,
+            ctime: stamp(record.ctime)?,
+            change: record.change,
+            body,
+        };
+        self.state.put_inode(ino, inode);
+        for holder in record.holders {
+            let session = SessionId(holder);
+            demand!(
+                self.state.session_exists(session),
+                "unknown session {session} holds {ino}"
+            );
+            self.state.hold(ino, session);
+        }
+        if record.writer != 0 {
+            let session = SessionId(record.writer);
+            demand!(
+                self.state.session_exists(session),
+                "unknown session {session} writes {ino}"
+            );
+            demand!(
+                record.exposed,
+                "inode {ino} is being written but not exposed"
+            );
+            self.state.give_write_lease(ino, session);
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, ino: Ino, record: &proto::ImageInode) -> Result<Body, Wrong> {
+        let kind = FileKind::try_from(record.kind).map_err(|_| format!("kind of inode {ino}"))?;
+        let is_file = kind == FileKind::Regular;
+        demand!(
+            is_file || record.writer == 0,
+            "a write lease on {ino}, which is no file"
+        );
+        demand!(
+            is_file || record.trim_seq == 0,
+            "a trim of {ino}, which is no file"
+        );
+        Ok(match kind {
+            FileKind::Regular => {
+                let shape = self.shapes.get(record.shape as usize);
+                let shape = shape.ok_or_else(|| format!("the shape of inode {ino}"))?;
+                demand!(record.size <= FILE_BYTES_MAX, "the size of inode {ino}");
+                demand!(record.generation > 0, "the generation of inode {ino}");
+                if record.trim_seq != 0 {
+                    demand!(
+                        record.exposed
+                            && record.trim_seq < self.state.next_trim
+                            && record.trim_from <= record.size,
+                        "the trim of inode {ino}"
+                    );
+                    let trim = Trim {
+                        seq: record.trim_seq,
+                        from: record.trim_from,
+                    };
+                    self.state.trims.insert(ino, trim);
+                }
+                Body::File(File {
+                    size: record.size,
+                    allocated: record.allocated,
+                    shape: Rc::clone(shape),
+                    generation: record.generation,
+                    exposed: record.exposed,
+                })
+            }
+            FileKind::Directory => {
+                let policy = policy(record.policy.as_ref().ok_or("a directory without policy")?)?;
+                demand!(
+                    record.next_cookie >= FIRST_COOKIE,
+                    "the cookies of directory {ino}"
+                );
+                let mut directory = Directory::new(Ino(record.parent), policy);
+                directory.set_next_cookie(record.next_cookie);
+                Body::Directory(Box::new(directory))
+            }
+            FileKind::Symlink => {
+                let target = &record.target;
+                demand!(
+                    (1..=TARGET_MAX).contains(&target.len()) && !target.contains(&0),
+                    "the target of symlink {ino}"
+                );
+                Body::Symlink(target[..].into())
+            }
+            FileKind::Fifo => Body::Fifo,
+            FileKind::Socket => Body::Socket,
+            FileKind::CharDevice => Body::CharDevice(record.rdev),
+            FileKind::BlockDevice => Body::BlockDevice(record.rdev),
+            FileKind::Unspecified => return Err(format!("inode {ino} without kind")),
+        })
+    }
+
+    fn entries(&mut self, record: proto::ImageEntries) -> Result<(), Wrong> {
+        let ino = Ino(record.directory);
+        let counts = &mut self.state.counts;
+        let directory = match self.state.inodes.get_mut(&ino).map(|inode| &mut inode.body) {
+            Some(Body::Directory(directory)) => directory,
+            _ => return Err(format!("entries of {ino}, which is no directory")),
+        };
+        for entry in &record.entries {
+            let plain = matches!(Name::parse(&entry.name), Ok(Name::Plain(_)));
+            demand!(plain, "a name in directory {ino}");
+            let allowed = FIRST_COOKIE..directory.next_cookie();
+            demand!(
+                allowed.contains(&entry.cookie),
+                "a cookie in directory {ino}"
+            );
+            demand!(
+                directory
+                    .last_cookie()
+                    .is_none_or(|last| last < entry.cookie),
+                "cookies out of order in directory {ino}"
+            );
+            demand!(
+                directory.find(&entry.name).is_none(),
+                "a name twice in directory {ino}"
+            );
+            directory.restore(entry.cookie, &entry.name, Ino(entry.ino));
+            counts.entries += 1;
+            counts.name_bytes += entry.name.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn xattr(&mut self, record: proto::ImageXattr) -> Result<(), Wrong> {
+        let ino = Ino(record.ino);
+        demand!(
+            self.state.inodes.contains_key(&ino),
+            "an attribute of unknown inode {ino}"
+        );
+        demand!(
+            setxattr::space(&record.name).is_ok()
+                && record.value.len() <= setxattr::XATTR_VALUE_MAX,
+            "an attribute of inode {ino}"
+        );
+        let xattrs = self.state.xattrs.entry(ino).or_default();
+        let double = xattrs.insert(record.name[..].into(), record.value[..].into());
+        demand!(double.is_none(), "an attribute twice on inode {ino}");
+        self.state.counts.xattrs += 1;
+        self.state.counts.xattr_bytes += (record.name.len() + record.value.len()) as u64;
+        Ok(())
+    }
+
+    fn lock(&mut self, record: proto::ImageLock) -> Result<(), Wrong> {
+        let (ino, id) = (Ino(record.ino), SessionId(record.session));
+        demand!(
+            self.state.inodes.contains_key(&ino),
+            "a lock on unknown inode {ino}"
+        );
+        let session = self.state.sessions.get_mut(&id);
+        let session = session.ok_or_else(|| format!("a lock of unknown session {id}"))?;
+        let lock = record.lock.ok_or("a lock without lock")?;
+        let exclusive = match Kind::try_from(lock.kind) {
+            Ok(Kind::Shared) => false,
+            Ok(Kind::Exclusive) => true,
+            _ => return Err(format!("the kind of a lock on {ino}")),
+        };
+        let whole = lock.start == 0 && lock.last == u64::MAX;
+        demand!(
+            lock.start <= lock.last && (whole || !lock.flock),
+            "the range of a lock on {ino}"
+        );
+        let range = Range {
+            start: lock.start,
+            last: lock.last,
+            owner: Owner {
+                session: id,
+                owner: lock.owner,
+            },
+            exclusive,
+            pid: lock.pid,
+        };
+        session.locks.insert(ino);
+        let fits = self
+            .state
+            .locks
+            .entry(ino)
+            .or_default()
+            .restore(lock.flock, range);
+        demand!(fits, "locks on {ino} that exclude each other");
+        Ok(())
+    }
+
+    fn deletion(&mut self, record: proto::ImageDeletion) -> Result<(), Wrong> {
+        let id = record.queue_id;
+        demand!(
+            (1..self.state.next_deletion).contains(&id),
+            "deletion {id} was never queued"
+        );
+        let pair = PairId(record.pair);
+        demand!(
+            self.state.pairs.contains_key(&pair),
+            "a deletion on unknown pair {pair}"
+        );
+        let object = record.object.ok_or("a deletion without object")?;
+        let object = ObjectId {
+            ino: Ino(object.ino),
+            generation: object.generation,
+        };
+        let double = self.state.deletions.insert(id, (pair, object));
+        demand!(double.is_none(), "deletion {id} twice");
+        Ok(())
+    }
+}
+
+fn protocol_and_durability(
+    protocol: i32,
+    durability: i32,
+) -> Result<(Protocol, Durability), Wrong> {
+    match (
+        Protocol::try_from(protocol),
+        Durability::try_from(durability),
+    ) {
+        (Ok(Protocol::Unspecified) | Err(_), _) => Err(format!("protocol {protocol}")),
+        (_, Ok(Durability::Unspecified) | Err(_)) => Err(format!("durability {durability}")),
+        (Ok(protocol), Ok(durability)) => Ok((protocol, durability)),
+    }
+}
+
+fn policy(policy: &Policy) -> Result<EffectivePolicy, Wrong> {
+    let (protocol, durability) = protocol_and_durability(policy.protocol, policy.durability)?;
+    demand!(
+        policy.width <= WIDTH_MAX,
+        "a policy over {} pairs",
+        policy.width
+    );
+    Ok(EffectivePolicy {
+        stripe_unit: stripe_unit(policy.stripe_unit).ok_or("no stripe unit")?,
+        width: policy.width,
+        protocol,
+        durability,
+    })
+}
