@@ -51,6 +51,10 @@ pub trait FileDriver {
     fn punch(&self, offset: u64, length: u64) -> io::Result<()>;
     /// See [`File::len`].
     fn len(&self) -> io::Result<u64>;
+    /// See [`File::next_data`].
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        Ok(offset)
+    }
 }
 
 /// An open file. Cloning shares it; it is closed with the last clone.
@@ -111,5 +115,14 @@ impl File {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> io::Result<u64> {
         self.0.len()
+    }
+
+    /// The first offset from `offset` on that does not lie in a hole; the length of the file if there
+    /// is none. An implementation that does not know its holes answers `offset`.
+    ///
+    /// # Errors
+    /// As the operating system's.
+    pub fn next_data(&self, offset: u64) -> io::Result<u64> {
+        self.0.next_data(offset)
     }
 }

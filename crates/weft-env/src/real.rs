@@ -284,6 +284,15 @@ impl FileDriver for RealFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
+
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        // Nothing else uses the file's position.
+        match rustix::fs::seek(&*self.0, rustix::fs::SeekFrom::Data(offset)) {
+            Ok(at) => Ok(at),
+            Err(rustix::io::Errno::NXIO) => Ok(self.len()?.max(offset)),
+            Err(errno) => Err(errno.into()),
+        }
+    }
 }
 
 /// Reads what can be read without waiting.
