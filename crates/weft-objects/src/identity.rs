@@ -1,0 +1,149 @@
+//! Who a store is: the file `store` in its directory.
+//!
+//! ```text
+//! 0         8     10     11            12    16         32     40    44    48
+//! | WEFTSTOR | ver | member | was_serving | pair | store id | epoch | 0    | crc |
+//! | magic    | u16 | u8     | u8          | u32  | 16 bytes | u64   | u32  | u32 |
+//! ```
+//!
+//! Little-endian; `crc` is the CRC-32C of bytes 0..44. The file is replaced as a whole, so that it
+//! holds the old record or the new one after any crash. It is written last when a directory is made
+//! a store: without it the directory is no store.
+
+use crate::error::{Error, IoContext, Result};
+use std::path::Path;
+use weft_env::Env;
+use weft_types::{Epoch, Member, PairId};
+
+pub(crate) const FILE: &str = "store";
+const MAGIC: [u8; 8] = *b"WEFTSTOR";
+const VERSION: u16 = 1;
+const BYTES: usize = 48;
+
+/// The record in the file `store`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Chosen at random when the store was made: a wiped directory becomes another store.
+    pub store_id: u128,
+    /// The pair it belongs to.
+    pub pair: PairId,
+    /// Which of its members it is.
+    pub member: Member,
+    /// The last epoch of the pair's state that the data server has been told.
+    pub last_epoch: Epoch,
+    /// Whether it was one that serves, or current, in that state.
+    pub was_serving: bool,
+}
+
+impl Identity {
+    fn encode(&self) -> Vec<u8> {
+        let mut record = Vec::with_capacity(BYTES);
+        record.extend_from_slice(&MAGIC);
+        record.extend_from_slice(&VERSION.to_le_bytes());
+        record.push(self.member.index() as u8);
+        record.push(u8::from(self.was_serving));
+        record.extend_from_slice(&self.pair.0.to_le_bytes());
+        record.extend_from_slice(&self.store_id.to_le_bytes());
+        record.extend_from_slice(&self.last_epoch.0.to_le_bytes());
+        record.extend_from_slice(&[0; 4]);
+        let crc = crc32c::crc32c(&record);
+        record.extend_from_slice(&crc.to_le_bytes());
+        record
+    }
+
+    fn decode(record: &[u8], path: &Path) -> Result<Identity> {
+        let refuse = |reason: String| Error::Format {
+            path: path.to_owned(),
+            reason,
+        };
+        if record.len() < 10 || record[..8] != MAGIC {
+            return Err(refuse("this is not the identity of a Weft store".into()));
+        }
+        let version = u16::from_le_bytes([record[8], record[9]]);
+        if version != VERSION {
+            return Err(refuse(format!(
+                "store format {version}; this version of Weft reads format {VERSION}"
+            )));
+        }
+        let Ok(record) = <[u8; BYTES]>::try_from(record) else {
+            return Err(refuse(format!("{} bytes instead of {BYTES}", record.len())));
+        };
+        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| record[at + i]));
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        if word(44) != crc32c::crc32c(&record[..44]) {
+            return Err(refuse("its checksum is wrong".into()));
+        }
+        let Some(member) = Member::from_index(u32::from(record[10])) else {
+            return Err(refuse(format!("member {} of a pair", record[10])));
+        };
+        Ok(Identity {
+            store_id: u128::from(long(16)) | u128::from(long(24)) << 64,
+            pair: PairId(word(12)),
+            member,
+            last_epoch: Epoch(long(32)),
+            was_serving: record[11] != 0,
+        })
+    }
+
+    /// The record of the store in `dir`, `None` if there is none.
+    pub(crate) async fn load(env: &Env, dir: &Path) -> Result<Option<Identity>> {
+        let path = dir.join(FILE);
+        let record = env.read_file(&path).await.context("read", &path)?;
+        record
+            .map(|record| Identity::decode(&record, &path))
+            .transpose()
+    }
+
+    pub(crate) async fn save(&self, env: &Env, dir: &Path) -> Result<()> {
+        let path = dir.join(FILE);
+        let saved = env.replace_file(&path, self.encode()).await;
+        saved.context("write", &path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDENTITY: Identity = Identity {
+        store_id: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff,
+        pair: PairId(7),
+        member: Member::One,
+        last_epoch: Epoch(42),
+        was_serving: true,
+    };
+
+    #[test]
+    fn comes_back_as_it_was_written() {
+        let record = IDENTITY.encode();
+        assert_eq!(record.len(), BYTES);
+        assert_eq!(Identity::decode(&record, Path::new("s")).unwrap(), IDENTITY);
+    }
+
+    #[test]
+    fn any_flipped_bit_or_cut_is_refused() {
+        let record = IDENTITY.encode();
+        for bit in 0..record.len() * 8 {
+            let mut flipped = record.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(
+                Identity::decode(&flipped, Path::new("s")).is_err(),
+                "bit {bit}"
+            );
+        }
+        for end in 0..record.len() {
+            assert!(Identity::decode(&record[..end], Path::new("s")).is_err());
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut record = IDENTITY.encode();
+        record[8] = 9;
+        let error = Identity::decode(&record, Path::new("d/store")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "d/store: store format 9; this version of Weft reads format 1"
+        );
+    }
+}
