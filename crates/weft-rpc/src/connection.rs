@@ -41,6 +41,14 @@ impl Payload {
         Payload { parts, crc: None }
     }
 
+    /// Several parts whose CRC-32C (of all, joined) is known already.
+    pub fn parts_summed(parts: Vec<Bytes>, crc: u32) -> Payload {
+        Payload {
+            parts,
+            crc: Some(crc),
+        }
+    }
+
     /// Bytes whose CRC-32C is known already (as when they are forwarded).
     pub fn summed(bytes: Bytes, crc: u32) -> Payload {
         Payload {
