@@ -1,0 +1,758 @@
+//! From the kernel's requests to the client's operations and back; little else.
+//!
+//! [`Face::begin`] starts one request on the client's thread. What the client can answer from its
+//! caches is answered before `begin` returns; the rest goes on as a task of its own. Every request
+//! that has an answer gets exactly one, by the functions below.
+//!
+//! What a reply lets the kernel keep is decided here (`Face::validity`): as long as the settings
+//! say while a lease covers it, not at all otherwise.
+
+use crate::abi::{self, Call, Header, LockIn, Out, SetattrIn, fattr};
+use crate::device::{DATA_MAX, Request, Writer};
+use crate::errno;
+use crate::groups;
+use crate::invalidate::KernelCache;
+use crate::translate::*;
+use bytes::Bytes;
+use futures_util::{FutureExt, select_biased};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use tokio::sync::oneshot;
+use weft_client::*;
+use weft_env::Env;
+
+/// Reads ahead, writes of dirty pages and releases that the kernel has in flight at a time, beside
+/// those that a process waits for. At 1 MiB each they fill the network several times over.
+pub const BACKGROUND_MAX: u16 = 64;
+/// From here on the kernel calls the mount congested and throttles who dirties pages.
+const CONGESTION: u16 = BACKGROUND_MAX / 4 * 3;
+
+/// Processes that may wait for file locks: each is a task here, and nothing else bounds them.
+pub const LOCK_WAITS_MAX: usize = 16_384;
+
+/// What the kernel may read ahead by itself, at most.
+const READAHEAD_MAX: u32 = 16 << 20;
+
+/// Features asked of the kernel where it has them. Not asked, with reason:
+/// - WRITEBACK_CACHE, AUTO_INVAL_DATA: docs/decisions/0003-no-kernel-writeback.md.
+/// - DONT_MASK: without POSIX ACLs the kernel's own use of the umask is right.
+/// - POSIX_ACL: Weft has none.
+/// - NO_OPEN_SUPPORT: the client must know what is open, to keep unlinked files.
+const WANTED: u64 = abi::init::ASYNC_READ
+    | abi::init::POSIX_LOCKS
+    | abi::init::ATOMIC_O_TRUNC
+    | abi::init::BIG_WRITES
+    | abi::init::FLOCK_LOCKS
+    | abi::init::DO_READDIRPLUS
+    | abi::init::READDIRPLUS_AUTO
+    | abi::init::ASYNC_DIO
+    | abi::init::PARALLEL_DIROPS
+    | abi::init::MAX_PAGES
+    | abi::init::CACHE_SYMLINKS
+    | abi::init::EXPLICIT_INVAL_DATA
+    | abi::init::HANDLE_KILLPRIV_V2
+    | abi::init::INIT_EXT
+    | abi::init::DIRECT_IO_ALLOW_MMAP;
+
+/// A mount's face.
+pub struct Face {
+    env: Env,
+    client: Client,
+    writer: Writer,
+    kernel: Rc<KernelCache>,
+    /// Seconds for which the kernel may keep what a lease covers.
+    cache_seconds: u64,
+    /// Requests that a signal may end.
+    interruptible: RefCell<BTreeMap<u64, oneshot::Sender<()>>>,
+    /// The kernel has said goodbye.
+    destroyed: Cell<bool>,
+}
+
+/// A reply's body.
+enum Body {
+    Nothing,
+    Bytes(Vec<u8>),
+    Parts(Vec<Bytes>),
+}
+
+impl From<Out> for Body {
+    fn from(out: Out) -> Body {
+        Body::Bytes(out.into_bytes())
+    }
+}
+
+impl Face {
+    /// A face of `client` that answers through `writer`.
+    pub fn new(
+        env: Env,
+        client: Client,
+        writer: Writer,
+        kernel: Rc<KernelCache>,
+        cache_seconds: u64,
+    ) -> Rc<Face> {
+        Rc::new(Face {
+            env,
+            client,
+            writer,
+            kernel,
+            cache_seconds,
+            interruptible: RefCell::default(),
+            destroyed: Cell::new(false),
+        })
+    }
+
+    /// The kernel has said goodbye; nothing more will come.
+    pub fn is_destroyed(&self) -> bool {
+        self.destroyed.get()
+    }
+
+    /// Starts a request and answers it, now or later.
+    pub fn begin(self: &Rc<Face>, request: Request) {
+        let Request { header, call } = request;
+        let call = match call {
+            Ok(call) => call,
+            Err(error) => {
+                tracing::warn!(opcode = header.opcode, %error, "refused a request of the kernel");
+                return self.answer(&header, Err(errno::MALFORMED));
+            }
+        };
+        match call {
+            Call::Forget(all) => {
+                for (ino, count) in all {
+                    self.kernel.forgot(ino, count);
+                }
+            }
+            Call::Interrupt { unique } => {
+                // Requests that are not here end by themselves soon enough.
+                if let Some(signal) = self.interruptible.borrow_mut().remove(&unique) {
+                    let _ = signal.send(());
+                }
+            }
+            Call::Destroy => {
+                self.destroyed.set(true);
+                self.answer(&header, Ok(Body::Nothing));
+            }
+            Call::Init(offer) => {
+                let answer = self.init(&offer);
+                self.answer(&header, answer);
+            }
+            Call::Unknown(_) => self.answer(&header, Err(errno::NOT_SERVED)),
+            call => self.start(header, call),
+        }
+    }
+
+    /// Runs a call to its first wait here, and from there on as a task.
+    fn start(self: &Rc<Face>, header: Header, call: Call) {
+        let face = self.clone();
+        let mut work = async move {
+            let result = face.serve(&header, call).await;
+            face.answer(&header, result);
+        }
+        .boxed_local();
+        if work
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+        {
+            self.env.spawn("fuse request", work);
+        }
+    }
+
+    fn answer(&self, header: &Header, result: Result<Body>) {
+        let sent = match &result {
+            Ok(Body::Nothing) => self.writer.reply(header.unique, 0, &[]),
+            Ok(Body::Bytes(bytes)) => self.writer.reply(header.unique, 0, bytes),
+            Ok(Body::Parts(parts)) => self.writer.reply_parts(header.unique, parts),
+            Err(errno) => self
+                .writer
+                .reply(header.unique, errno::to_kernel(*errno), &[]),
+        };
+        if let Err(error) = sent
+            // Nobody waits for it any more: the mount is going.
+            && !matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
+        {
+            tracing::error!(opcode = header.opcode, %error, "the kernel refused an answer");
+        }
+    }
+
+    fn init(&self, offer: &abi::InitIn) -> Result<Body> {
+        if offer.major > abi::MAJOR {
+            // The kernel asks again with the version it is told.
+            return Ok(Out::default().u32(abi::MAJOR).u32(abi::MINOR).into());
+        }
+        if offer.major < abi::MAJOR || offer.minor < abi::MINOR_MIN {
+            tracing::error!(
+                major = offer.major,
+                minor = offer.minor,
+                "this kernel's FUSE is too old: Linux 5.4 is the oldest that is served"
+            );
+            return Err(Errno(libc::EPROTO));
+        }
+        let epochs = offer.minor >= abi::MINOR_EPOCH;
+        self.kernel.set_epochs(epochs);
+        let flags = offer.flags & WANTED;
+        tracing::info!(
+            minor = offer.minor,
+            flags = format_args!("{flags:#x}"),
+            epochs,
+            "the kernel has taken up the mount"
+        );
+        let page = rustix::param::page_size();
+        let mut out = Out::default()
+            .u32(abi::MAJOR)
+            .u32(offer.minor.min(abi::MINOR))
+            .u32(offer.max_readahead.max(READAHEAD_MAX))
+            .u32(flags as u32)
+            .u16(BACKGROUND_MAX)
+            .u16(CONGESTION)
+            .u32(DATA_MAX as u32)
+            // Times have nanoseconds.
+            .u32(1)
+            .u16((DATA_MAX / page) as u16)
+            .u16(0)
+            .u32((flags >> 32) as u32);
+        for _ in 0..7 {
+            out = out.u32(0);
+        }
+        Ok(out.into())
+    }
+
+    /// For how many seconds the kernel may keep it.
+    fn validity(&self, leased: bool) -> u64 {
+        if leased { self.cache_seconds } else { 0 }
+    }
+
+    fn name_validity(&self, leased: bool) -> u64 {
+        self.validity(leased && self.kernel.keeps_names())
+    }
+
+    fn entry(&self, known: &Known, name_leased: bool) -> Out {
+        self.kernel.told(known.attr.ino);
+        Out::with_capacity(128 + 16).entry_out(
+            &attr_out(&known.attr),
+            self.name_validity(name_leased),
+            self.validity(known.leased),
+        )
+    }
+
+    fn attributes(&self, known: &Known) -> Body {
+        Out::with_capacity(104)
+            .attr_out(&attr_out(&known.attr), self.validity(known.leased))
+            .into()
+    }
+
+    /// Runs `operation` as the caller; after a denial once more with the caller's other groups.
+    async fn as_caller<T, F: Future<Output = Result<T>>>(
+        &self,
+        header: &Header,
+        operation: impl Fn(Cred) -> F,
+    ) -> Result<T> {
+        let mut cred = Cred {
+            uid: header.uid,
+            gid: header.gid,
+            groups: Vec::new(),
+        };
+        match operation(cred.clone()).await {
+            Err(denied) if errno::is_denial(denied) && header.uid != 0 => {
+                cred.groups = groups::of_thread(header.pid);
+                if cred.groups.is_empty() {
+                    return Err(denied);
+                }
+                operation(cred).await
+            }
+            result => result,
+        }
+    }
+
+    async fn serve(&self, header: &Header, call: Call) -> Result<Body> {
+        let ino = header.node;
+        let client = &self.client;
+        match call {
+            Call::Lookup { name } => self.lookup(header, &name).await,
+            Call::Getattr { .. } => Ok(self.attributes(&client.getattr(ino).await?)),
+            Call::Setattr(set) => self.setattr(header, &set).await,
+            Call::Readlink => Ok(Body::Parts(vec![client.readlink(ino).await?])),
+            Call::Symlink { name, target } => {
+                let (name, target) = (&name, &target);
+                let made = self
+                    .as_caller(header, |cred| async move {
+                        client.symlink(&cred, ino, name, target).await
+                    })
+                    .await?;
+                Ok(self.made(&made))
+            }
+            Call::Mknod { name, mode, rdev } => {
+                let (name, kind) = (&name, kind_of(mode).ok_or(Errno(libc::EINVAL))?);
+                let made = self
+                    .as_caller(header, |cred| async move {
+                        client
+                            .mknod(&cred, ino, name, kind, mode & MODE_BITS, rdev)
+                            .await
+                    })
+                    .await?;
+                Ok(self.made(&made))
+            }
+            Call::Mkdir { name, mode } => {
+                let name = &name;
+                let made = self
+                    .as_caller(header, |cred| async move {
+                        client.mkdir(&cred, ino, name, mode & MODE_BITS).await
+                    })
+                    .await?;
+                Ok(self.made(&made))
+            }
+            Call::Unlink { name } => {
+                let name = &name;
+                self.as_caller(header, |cred| async move {
+                    client.unlink(&cred, ino, name).await
+                })
+                .await?;
+                Ok(Body::Nothing)
+            }
+            Call::Rmdir { name } => {
+                let name = &name;
+                self.as_caller(header, |cred| async move {
+                    client.rmdir(&cred, ino, name).await
+                })
+                .await?;
+                Ok(Body::Nothing)
+            }
+            Call::Rename {
+                name,
+                new_parent,
+                new_name,
+                flags,
+            } => {
+                let (name, new_name, flags) = (&name, &new_name, rename_flags(flags)?);
+                self.as_caller(header, |cred| async move {
+                    client
+                        .rename(&cred, ino, name, new_parent, new_name, flags)
+                        .await
+                })
+                .await?;
+                Ok(Body::Nothing)
+            }
+            Call::Link { ino: target, name } => {
+                let name = &name;
+                let made = self
+                    .as_caller(header, |cred| async move {
+                        client.link(&cred, target, ino, name).await
+                    })
+                    .await?;
+                Ok(self.made(&made))
+            }
+            Call::Open {
+                flags,
+                kill_suidgid,
+            } => self.open(header, flags, kill_suidgid).await,
+            Call::Create {
+                name,
+                flags,
+                mode,
+                kill_suidgid,
+            } => self.create(header, &name, flags, mode, kill_suidgid).await,
+            Call::Read { fh, offset, size } => {
+                let size = (size as usize).min(DATA_MAX);
+                Ok(Body::Parts(client.read(HandleId(fh), offset, size).await?))
+            }
+            Call::Write {
+                fh,
+                offset,
+                flags,
+                open_flags,
+                data,
+            } => {
+                self.write(header, fh, offset, flags, open_flags, data)
+                    .await
+            }
+            Call::Statfs => Ok(statfs_out(&client.statfs().await?).into()),
+            Call::Flush { fh, lock_owner } => {
+                client.flush(HandleId(fh), Some(lock_owner)).await?;
+                Ok(Body::Nothing)
+            }
+            Call::Release {
+                fh,
+                flags,
+                lock_owner,
+            } => {
+                let unlock = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then_some(lock_owner);
+                client.release(HandleId(fh), unlock).await?;
+                Ok(Body::Nothing)
+            }
+            Call::Fsync { fh, data_only } => {
+                client.fsync(HandleId(fh), data_only).await?;
+                Ok(Body::Nothing)
+            }
+            // Changes of directories are in the journal before they are answered.
+            Call::Fsyncdir { .. } => Ok(Body::Nothing),
+            Call::Setxattr { name, value, flags } => {
+                refuse_system_attributes(&name)?;
+                let (name, value, flags) = (&name, &value, xattr_flags(flags)?);
+                self.as_caller(header, |cred| async move {
+                    client
+                        .setxattr(&cred, ino, name, value.clone(), flags)
+                        .await
+                })
+                .await?;
+                Ok(Body::Nothing)
+            }
+            Call::Getxattr { name, size } => {
+                refuse_system_attributes(&name)?;
+                let name = &name;
+                let value = self
+                    .as_caller(header, |cred| async move {
+                        client.getxattr(&cred, ino, name).await
+                    })
+                    .await?;
+                sized(value, size)
+            }
+            Call::Listxattr { size } => {
+                let names = self
+                    .as_caller(
+                        header,
+                        |cred| async move { client.listxattr(&cred, ino).await },
+                    )
+                    .await?;
+                let mut list = Vec::new();
+                for name in names {
+                    list.extend_from_slice(&name);
+                    list.push(0);
+                }
+                sized(list.into(), size)
+            }
+            Call::Removexattr { name } => {
+                refuse_system_attributes(&name)?;
+                let name = &name;
+                self.as_caller(header, |cred| async move {
+                    client.removexattr(&cred, ino, name).await
+                })
+                .await?;
+                Ok(Body::Nothing)
+            }
+            Call::Opendir { .. } => {
+                let handle = self
+                    .as_caller(
+                        header,
+                        |cred| async move { client.opendir(&cred, ino).await },
+                    )
+                    .await?;
+                Ok(Out::default().open_out(handle.0, 0).into())
+            }
+            Call::Readdir {
+                fh,
+                offset,
+                size,
+                plus,
+            } => self.readdir(fh, offset, size, plus).await,
+            Call::Releasedir { fh } => {
+                client.releasedir(HandleId(fh));
+                Ok(Body::Nothing)
+            }
+            Call::Getlk { lock, .. } => {
+                let conflict = client.getlk(ino, file_lock(&lock)?).await?;
+                Ok(lock_out(conflict.as_ref(), &lock).into())
+            }
+            Call::Setlk { lock, wait, .. } => self.setlk(header, &lock, wait).await,
+            Call::Access { mask } => {
+                self.as_caller(header, |cred| async move {
+                    client.access(&cred, ino, mask).await
+                })
+                .await?;
+                Ok(Body::Nothing)
+            }
+            Call::Fallocate {
+                fh,
+                offset,
+                length,
+                mode,
+            } => {
+                let mode = allocate(mode)?;
+                client.fallocate(HandleId(fh), mode, offset, length).await?;
+                Ok(Body::Nothing)
+            }
+            Call::Lseek { fh, offset, whence } => {
+                let whence = seek(whence)?;
+                let found = client.seek(HandleId(fh), offset, whence).await?;
+                Ok(Out::default().u64(found).into())
+            }
+            Call::CopyFileRange(copy) => self.copy_file_range(&copy).await,
+            Call::Forget(_)
+            | Call::Init(_)
+            | Call::Interrupt { .. }
+            | Call::Destroy
+            | Call::Unknown(_) => Err(errno::NOT_SERVED),
+        }
+    }
+
+    async fn lookup(&self, header: &Header, name: &Bytes) -> Result<Body> {
+        let (client, parent) = (&self.client, header.node);
+        let found = self
+            .as_caller(header, |cred| async move {
+                client.lookup(&cred, parent, name).await
+            })
+            .await?;
+        match &found.entry {
+            Some(known) => Ok(self.entry(known, found.name_leased).into()),
+            None => match self.name_validity(found.name_leased) {
+                0 => Err(Errno(libc::ENOENT)),
+                valid => Ok(Out::with_capacity(128).absent_entry(valid).into()),
+            },
+        }
+    }
+
+    /// The entry of something just made: its directory is leased if the new inode is.
+    fn made(&self, known: &Known) -> Body {
+        self.entry(known, known.leased).into()
+    }
+
+    async fn setattr(&self, header: &Header, set: &SetattrIn) -> Result<Body> {
+        let (client, ino) = (&self.client, header.node);
+        let handle = (set.valid & fattr::FH != 0).then_some(HandleId(set.fh));
+        let wanted = set_attr(set)?;
+        if set.valid & fattr::KILL_SUIDGID != 0 && wanted.mode.is_none() {
+            self.kill_suidgid(ino).await?;
+        }
+        let known = self
+            .as_caller(header, |cred| {
+                let wanted = wanted.clone();
+                async move { client.setattr(&cred, ino, wanted, handle).await }
+            })
+            .await?;
+        Ok(self.attributes(&known))
+    }
+
+    /// Clears set-id bits as a write by an ordinary user does. The kernel has decided that it is to
+    /// be done, so that the owner need not be asked.
+    async fn kill_suidgid(&self, ino: u64) -> Result<()> {
+        let attr = self.client.getattr(ino).await?.attr;
+        let Some(mode) = without_set_id(attr.mode) else {
+            return Ok(());
+        };
+        let service = Cred::default();
+        let set = SetAttr {
+            mode: Some(mode),
+            ..SetAttr::default()
+        };
+        self.client.setattr(&service, ino, set, None).await?;
+        Ok(())
+    }
+
+    async fn open(&self, header: &Header, flags: u32, kill_suidgid: bool) -> Result<Body> {
+        let (client, ino) = (&self.client, header.node);
+        if kill_suidgid && flags as i32 & libc::O_TRUNC != 0 {
+            self.kill_suidgid(ino).await?;
+        }
+        let open = open_flags(flags);
+        let handle = self
+            .as_caller(
+                header,
+                |cred| async move { client.open(&cred, ino, open).await },
+            )
+            .await?;
+        self.kernel.make_up_for(ino).await;
+        Ok(Out::default().open_out(handle.0, fopen_flags(flags)).into())
+    }
+
+    async fn create(
+        &self,
+        header: &Header,
+        name: &Bytes,
+        flags: u32,
+        mode: u32,
+        kill_suidgid: bool,
+    ) -> Result<Body> {
+        let (client, parent) = (&self.client, header.node);
+        let create = CreateFlags {
+            exclusive: flags as i32 & libc::O_EXCL != 0,
+            open: open_flags(flags),
+        };
+        let (known, handle) = self
+            .as_caller(header, |cred| async move {
+                client
+                    .create(&cred, parent, name, mode & MODE_BITS, create)
+                    .await
+            })
+            .await?;
+        if kill_suidgid {
+            self.kill_suidgid(known.attr.ino).await?;
+        }
+        Ok(self
+            .entry(&known, known.leased)
+            .open_out(handle.0, fopen_flags(flags))
+            .into())
+    }
+
+    async fn write(
+        &self,
+        header: &Header,
+        fh: u64,
+        offset: u64,
+        flags: u32,
+        open_flags: u32,
+        data: Bytes,
+    ) -> Result<Body> {
+        if flags & abi::WRITE_KILL_SUIDGID != 0 {
+            self.kill_suidgid(header.node).await?;
+        }
+        // Dirty pages of a mapping have their place; only write calls append.
+        let append = open_flags as i32 & libc::O_APPEND != 0 && flags & abi::WRITE_CACHE == 0;
+        let written = self
+            .client
+            .write(HandleId(fh), offset, data, append)
+            .await?;
+        Ok(Out::default().u32(written as u32).u32(0).into())
+    }
+
+    async fn readdir(&self, fh: u64, offset: u64, size: u32, plus: bool) -> Result<Body> {
+        let limit = (size as usize).min(DATA_MAX);
+        // As many as fit if their names are short.
+        let least = if plus { 160 } else { 32 };
+        let entries = self
+            .client
+            .readdir(HandleId(fh), offset, limit / least + 1, plus)
+            .await?;
+        let mut out = Out::with_capacity(limit);
+        for entry in &entries {
+            let mode = mode_of(entry.kind);
+            let fits = if plus {
+                let known = entry.known.as_ref().map(|known| {
+                    (
+                        attr_out(&known.attr),
+                        self.name_validity(known.leased),
+                        self.validity(known.leased),
+                    )
+                });
+                let fits = out.direntplus(
+                    entry.ino,
+                    entry.cookie,
+                    mode,
+                    &entry.name,
+                    known
+                        .as_ref()
+                        .map(|(attr, name, valid)| (attr, *name, *valid)),
+                    limit,
+                );
+                if fits && known.is_some() {
+                    self.kernel.told(entry.ino);
+                }
+                fits
+            } else {
+                out.dirent(entry.ino, entry.cookie, mode, &entry.name, limit)
+            };
+            if !fits {
+                break;
+            }
+        }
+        Ok(out.into())
+    }
+
+    async fn setlk(&self, header: &Header, lock: &LockIn, wait: bool) -> Result<Body> {
+        let (client, ino) = (&self.client, header.node);
+        let cred = Cred {
+            uid: header.uid,
+            gid: header.gid,
+            groups: Vec::new(),
+        };
+        let lock = file_lock(lock)?;
+        if !wait {
+            client.setlk(&cred, ino, lock, false).await?;
+            return Ok(Body::Nothing);
+        }
+        let (signal, interrupted) = oneshot::channel();
+        {
+            let mut waits = self.interruptible.borrow_mut();
+            if waits.len() >= LOCK_WAITS_MAX {
+                return Err(errno::TOO_MANY_WAITS);
+            }
+            waits.insert(header.unique, signal);
+        }
+        let result = {
+            let mut taken = pin!(client.setlk(&cred, ino, lock, true).fuse());
+            let mut interrupted = interrupted.fuse();
+            select_biased! {
+                result = taken => result,
+                _ = interrupted => Err(errno::INTERRUPTED),
+            }
+        };
+        self.interruptible.borrow_mut().remove(&header.unique);
+        result?;
+        Ok(Body::Nothing)
+    }
+
+    async fn copy_file_range(&self, copy: &abi::CopyIn) -> Result<Body> {
+        let copied = self
+            .client
+            .copy_range(
+                HandleId(copy.fh_in),
+                copy.offset_in,
+                HandleId(copy.fh_out),
+                copy.offset_out,
+                // The narrow answer has 32 bits.
+                copy.length.min(if copy.wide {
+                    u64::MAX
+                } else {
+                    u64::from(u32::MAX)
+                }),
+            )
+            .await?;
+        Ok(if copy.wide {
+            Out::default().u64(copied)
+        } else {
+            Out::default().u32(copied as u32).u32(0)
+        }
+        .into())
+    }
+}
+
+/// A value for a caller with room for `size` bytes; 0 asks how much room it takes.
+fn sized(value: Bytes, size: u32) -> Result<Body> {
+    if size == 0 {
+        return Ok(Out::default().u32(value.len() as u32).u32(0).into());
+    }
+    if value.len() > size as usize {
+        return Err(errno::TOO_SMALL);
+    }
+    Ok(Body::Parts(vec![value]))
+}
+
+fn statfs_out(space: &Space) -> Out {
+    // There is no table of inodes that could be full; programs only look whether any are free.
+    const INODES_FREE: u64 = 1 << 40;
+    let blocks = |bytes: u64| bytes / u64::from(STATFS_BLOCK);
+    let mut out = Out::default()
+        .u64(blocks(space.total_bytes))
+        .u64(blocks(space.free_bytes))
+        .u64(blocks(space.free_bytes))
+        .u64(space.inodes + INODES_FREE)
+        .u64(INODES_FREE)
+        .u32(STATFS_BLOCK)
+        .u32(weft_types::NAME_MAX as u32)
+        .u32(STATFS_BLOCK);
+    for _ in 0..7 {
+        out = out.u32(0);
+    }
+    out
+}
+
+/// The unit in which room is counted.
+const STATFS_BLOCK: u32 = 4096;
+
+/// `fuse_lk_out`: the lock in the way, or that there is none.
+fn lock_out(conflict: Option<&FileLock>, asked: &LockIn) -> Out {
+    match conflict {
+        Some(lock) => Out::default()
+            .u64(lock.start)
+            .u64(lock.last.min(i64::MAX as u64))
+            .u32(lock_kind_out(lock) as u32)
+            .u32(lock.pid),
+        None => Out::default()
+            .u64(asked.start)
+            .u64(asked.end)
+            .u32(libc::F_UNLCK as u32)
+            .u32(0),
+    }
+}

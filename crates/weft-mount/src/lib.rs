@@ -1,0 +1,24 @@
+//! The FUSE face: kernel requests become calls of weft-client, answers go back. Little else.
+//!
+//! A mount is one thread: it reads the kernel's device, runs the client and writes the replies.
+//! [`fs`] translates operations, [`translate`] numbers, [`errno`] failures, [`abi`] knows the
+//! kernel's messages, [`device`] moves them, [`invalidate`] makes the kernel forget what a lease no
+//! longer covers, [`mountpoint`] mounts, [`run`] is a mount's life.
+//!
+//! Kept true: what the kernel keeps, a lease covers (docs/protocols/leases.md, "The kernel's
+//! cache"); every request gets one answer; nothing here waits for the kernel on the client's
+//! thread. What POSIX gets from a mount is in docs/posix.md.
+
+pub mod abi;
+pub mod device;
+pub mod errno;
+pub mod fs;
+mod groups;
+pub mod invalidate;
+pub mod mountpoint;
+pub mod run;
+mod settings;
+pub mod translate;
+
+pub use run::{MountError, run, serve};
+pub use settings::{Options, Settings};
