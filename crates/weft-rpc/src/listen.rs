@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
-use weft_env::{Env, Stream};
+use weft_env::{Env, Stream, Task};
 use weft_wire::proto::{Failure, Hello, Identity, Welcome};
 use weft_wire::{Failed, Header, Kind, PROTOCOL_VERSION};
 
@@ -164,11 +164,27 @@ pub async fn serve(
     on_connection: impl Fn(Connection) + 'static,
     handler: Handler,
 ) -> io::Result<String> {
+    let (bound, _listening) = serve_task(env, address, local, on_connection, handler).await?;
+    Ok(bound)
+}
+
+/// As [`serve`], with the task that accepts: aborting it closes the listening socket. Connections
+/// stay.
+///
+/// # Errors
+/// If the address cannot be listened on.
+pub async fn serve_task(
+    env: &Env,
+    address: &str,
+    local: Local,
+    on_connection: impl Fn(Connection) + 'static,
+    handler: Handler,
+) -> io::Result<(String, Task)> {
     let mut listener = env.listen(address).await?;
     let bound = listener.address();
     let on_connection = Rc::new(on_connection);
     let inner = env.clone();
-    env.spawn("listener", async move {
+    let task = env.spawn("listener", async move {
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
@@ -192,5 +208,5 @@ pub async fn serve(
             });
         }
     });
-    Ok(bound)
+    Ok((bound, task))
 }

@@ -56,6 +56,7 @@ methods! {
     51 FenceRequest -> proto::FenceReply;
     52 DropObjectsRequest -> proto::DropObjectsReply;
     53 RecoveredRequest -> proto::RecoveredReply;
+    54 ScrubRequest -> proto::ScrubReply;
     64 WriteRequest -> proto::WriteReply;
     65 ReadRequest -> proto::ReadReply;
     66 ShapeRequest -> proto::ShapeReply;
@@ -69,6 +70,8 @@ methods! {
     84 FetchRequest -> proto::FetchReply;
     85 ListRequest -> proto::ListReply;
     86 FilledRequest -> proto::FilledReply;
+    87 ClearRequest -> proto::ClearReply;
+    88 PingRequest -> proto::PingReply;
 }
 
 /// Why the other side did not do a request: `Failure` as a Rust enum.
