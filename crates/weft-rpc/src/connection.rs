@@ -167,12 +167,7 @@ impl Drop for Replier {
 
 type Answer = Result<(Bytes, Bytes), CallError>;
 
-thread_local! {
-    static NEXT_NUMBER: Cell<u64> = const { Cell::new(1) };
-}
-
 struct Inner {
-    number: u64,
     peer: String,
     identity: RefCell<Identity>,
     next_id: Cell<u64>,
@@ -186,6 +181,8 @@ struct Inner {
     /// Why the connection is closed; set once.
     closed: RefCell<Option<String>>,
     closing: Notify,
+    /// The other side's kernel ended it.
+    ended_by_peer: Cell<bool>,
 }
 
 impl Inner {
@@ -212,6 +209,20 @@ impl Inner {
         outgoing.extend(payload.parts.into_iter().filter(|part| !part.is_empty()));
         drop(outgoing);
         self.filled.notify_one();
+    }
+
+    /// Notes an end that the other side's kernel has made: None is the end of the stream.
+    fn note_end(&self, error: Option<&io::Error>) {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        let ends = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
+            )
+        };
+        if self.closed.borrow().is_none() && error.is_none_or(ends) {
+            self.ended_by_peer.set(true);
+        }
     }
 
     fn close(&self, why: &str) {
@@ -258,7 +269,6 @@ impl Connection {
         handler: Handler,
     ) -> Connection {
         let inner = Rc::new(Inner {
-            number: NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1),
             peer,
             identity: RefCell::new(identity),
             next_id: Cell::new(1),
@@ -269,6 +279,7 @@ impl Connection {
             drained: Notify::new(),
             closed: RefCell::default(),
             closing: Notify::new(),
+            ended_by_peer: Cell::new(false),
         });
         let connection = Connection(inner.clone());
         let read_side = connection.clone();
@@ -282,15 +293,22 @@ impl Connection {
             .await
             {
                 futures_util::future::Either::Left((Ok(()), _)) => {
+                    read_side.0.note_end(None);
                     "closed by the other side".into()
                 }
-                futures_util::future::Either::Left((Err(error), _)) => error.to_string(),
+                futures_util::future::Either::Left((Err(error), _)) => {
+                    if let ReadError::Io(error) = &error {
+                        read_side.0.note_end(Some(error));
+                    }
+                    error.to_string()
+                }
                 futures_util::future::Either::Right(_) => return,
             };
             read_side.0.close(&why);
         });
         env.spawn("connection writer", async move {
             if let Err(error) = write_frames(&inner, writer).await {
+                inner.note_end(Some(&error));
                 inner.close(&error.to_string());
             }
         });
@@ -378,6 +396,13 @@ impl Connection {
         }
     }
 
+    /// The connection is closed because the other side closed it or its kernel reset it, which it
+    /// also does for a process that is gone. False while it is open, and when this side closed it or
+    /// gave it up (silence, a broken frame).
+    pub fn ended_by_peer(&self) -> bool {
+        self.0.ended_by_peer.get()
+    }
+
     /// It can still be used, as far as this side knows.
     pub fn is_open(&self) -> bool {
         self.0.closed.borrow().is_none()
@@ -396,12 +421,6 @@ impl Connection {
     /// Address of the other side, for logs.
     pub fn peer(&self) -> &str {
         &self.0.peer
-    }
-
-    /// Grows from connection to connection of this process, in the order of their handshakes: of two
-    /// connections of one peer the one with the greater number is the newer. Not for logs.
-    pub fn number(&self) -> u64 {
-        self.0.number
     }
 
     /// The same connection (not merely the same address).

@@ -164,16 +164,16 @@ pub async fn serve(
     on_connection: impl Fn(Connection) + 'static,
     handler: Handler,
 ) -> io::Result<String> {
-    let (bound, _listening) = serve_task(env, address, local, on_connection, handler).await?;
+    let (bound, _) = serve_until(env, address, local, on_connection, handler).await?;
     Ok(bound)
 }
 
-/// As [`serve`], with the task that accepts: aborting it closes the listening socket. Connections
-/// stay.
+/// As [`serve`], for a server that ends before its process: also answers the task that accepts.
+/// Aborting it frees the address; connections that were accepted stay.
 ///
 /// # Errors
 /// If the address cannot be listened on.
-pub async fn serve_task(
+pub async fn serve_until(
     env: &Env,
     address: &str,
     local: Local,
@@ -184,7 +184,7 @@ pub async fn serve_task(
     let bound = listener.address();
     let on_connection = Rc::new(on_connection);
     let inner = env.clone();
-    let task = env.spawn("listener", async move {
+    let accepting = env.spawn("listener", async move {
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
@@ -208,5 +208,5 @@ pub async fn serve_task(
             });
         }
     });
-    Ok((bound, task))
+    Ok((bound, accepting))
 }
