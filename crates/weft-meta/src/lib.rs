@@ -1,1 +1,29 @@
-//! x
+//! The metadata server of one replica group: one owner loop that drives the name space
+//! (`weft-namespace`), the leases of clients and the pairs of data servers (`weft-pair`), and writes
+//! every change to the journal (`weft-journal`) before anybody is told of it.
+//!
+//! Everything runs on one thread. Requests are handled to their end where they arrive; what has to wait
+//! (for a commit, for a lease to come back) is put aside with what it needs to go on. The life of a
+//! create, from here to the journal, is told in `docs/protocols/a-create.md`.
+
+mod changes;
+mod committer;
+mod deletions;
+mod error;
+mod expiry;
+mod images;
+mod leases;
+mod locks;
+mod metrics;
+mod pairs;
+mod reads;
+mod revocations;
+mod server;
+mod sessions;
+mod settings;
+mod startup;
+mod status;
+
+pub use error::MetaError;
+pub use server::{Server, start};
+pub use settings::{JournalSettings, PairSettings, Settings};

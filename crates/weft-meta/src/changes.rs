@@ -1,0 +1,234 @@
+//! Changes: `ChangeRequest`.
+//!
+//! A change is checked (epoch, session, repetition), what others may have cached of what it touches is
+//! revoked, it is applied, and it is answered when it is committed.
+
+use crate::revocations::Conflict;
+use crate::server::{Core, Meta};
+use std::rc::Rc;
+use weft_namespace::{State, Touch};
+use weft_rpc::{Connection, Payload, Replier};
+use weft_types::{Ino, Operation, SessionId};
+use weft_wire::Failed;
+use weft_wire::proto::{ChangeReply, ChangeRequest, Entry, Lease, LeaseMode, OpReply, op::Op};
+
+/// What `entry` changes, for those that read it before it is committed. False: more than is named.
+pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bool {
+    let Some(op) = entry.op.as_ref().and_then(|op| op.op.as_ref()) else {
+        return true;
+    };
+    match op {
+        Op::SetLock(op) => inos.push(Ino(op.ino)),
+        Op::DropLease(op) => inos.push(Ino(op.ino)),
+        Op::TrimDone(op) => inos.push(Ino(op.ino)),
+        Op::Orphan(op) => inos.push(Ino(op.ino)),
+        Op::Release(op) => inos.push(Ino(op.ino)),
+        // A create of something new, by far the most frequent, needs no second look at the state.
+        Op::Create(op) => inos.push(Ino(op.parent)),
+        // Clients cache nothing of these.
+        Op::SetPairState(_) | Op::Dropped(_) | Op::NewReign(_) | Op::AddPair(_) => {}
+        Op::OpenSession(_) => {}
+        Op::CloseSession(_) => return false,
+        _ => inos.extend(state.touches(entry).iter().map(|touch| touch.ino)),
+    }
+    true
+}
+
+/// What only the service does.
+fn is_own(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::OpenSession(_)
+            | Op::CloseSession(_)
+            | Op::SetPairState(_)
+            | Op::Dropped(_)
+            | Op::SettledSize(_)
+            | Op::NewReign(_)
+            | Op::AddPair(_)
+            | Op::Orphan(_)
+    )
+}
+
+pub(crate) fn on_change(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: ChangeRequest,
+    replier: Replier,
+) {
+    let session = match core.check(connection, request.session, request.epoch) {
+        Ok(session) => session,
+        Err(failed) => return replier.fail(failed),
+    };
+    let want_leases = request.want_leases;
+    if let Some(reply) = core.state.answered(session, Operation(request.operation)) {
+        // Done before, perhaps a moment ago: its batch is not known any more, the newest is no older.
+        let sn = core.commits.newest();
+        return meta.when_committed(core, sn, move |_, _, result| {
+            respond(replier, reply, Vec::new(), result);
+        });
+    }
+    let Some(op) = request.op.as_ref().and_then(|op| op.op.as_ref()) else {
+        return replier.fail(Failed::Refused("a change without an operation".into()));
+    };
+    if request.operation == 0 || is_own(op) && !matches!(op, Op::CloseSession(_)) {
+        return replier.fail(Failed::Refused(
+            "an operation that clients do not ask for".into(),
+        ));
+    }
+    if let Op::CloseSession(close) = op {
+        if close.session != session.0 {
+            return replier.fail(Failed::Errno(libc::EPERM));
+        }
+        return crate::sessions::on_goodbye(meta, core, session, replier);
+    }
+    if let Some(failed) = core.commits.refusal() {
+        return replier.fail(failed);
+    }
+    let entry = Entry {
+        session: session.0,
+        operation: request.operation,
+        acknowledged_below: request.acknowledged_below,
+        cred: request.cred,
+        op: request.op,
+        ..Entry::default()
+    };
+    let touched = core.touched(&entry);
+    let conflict = conflicts(meta, core, session, &entry, &touched);
+    if let Some(conflict) = conflict {
+        let request = ChangeRequest {
+            session: entry.session,
+            epoch: request.epoch,
+            operation: entry.operation,
+            acknowledged_below: entry.acknowledged_below,
+            cred: entry.cred,
+            op: entry.op,
+            want_leases,
+        };
+        let connection = connection.clone();
+        return meta.wait_for(core, conflict, replier, move |meta, core, replier| {
+            on_change(meta, core, &connection, request, replier);
+        });
+    }
+    let lock = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
+        Some(Op::SetLock(lock)) => Some(Ino(lock.ino)),
+        _ => None,
+    };
+    let grants = grants(&entry, &touched);
+    let (reply, sn) = meta.apply(core, entry);
+    let leases = leases_for(meta, core, session, want_leases, &grants, &reply);
+    if let Some(ino) = lock {
+        core.on_lock_reply(session, ino, &reply);
+    }
+    meta.when_committed(core, sn, move |meta, core, result| {
+        if let (Some(ino), Ok(()), true) = (lock, &result, reply.wake_waiters) {
+            core.tell_lock_freed(ino);
+        }
+        if reply.failure_errno == 0 {
+            meta.deletions_changed.notify_one();
+        }
+        respond(replier, reply, leases, result);
+    });
+}
+
+fn respond(replier: Replier, reply: OpReply, leases: Vec<Lease>, result: Result<(), Failed>) {
+    match result {
+        Ok(()) => {
+            let reply = ChangeReply {
+                reply: Some(reply),
+                leases,
+            };
+            replier.send::<ChangeRequest>(&reply, Payload::none());
+        }
+        Err(failed) => replier.fail(failed),
+    }
+}
+
+/// On what the asking session may have leases with the reply: what it touched and does not take away.
+fn grants(entry: &Entry, touched: &[Touch]) -> Vec<Ino> {
+    let mut inos: Vec<Ino> = touched
+        .iter()
+        .filter(|touch| !touch.unlinking)
+        .map(|touch| touch.ino)
+        .collect();
+    match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
+        Some(Op::Create(op)) => inos.push(Ino(op.parent)),
+        Some(Op::WriteLease(op)) => inos.push(Ino(op.ino)),
+        Some(Op::DropLease(op)) => inos.push(Ino(op.ino)),
+        _ => {}
+    }
+    inos
+}
+
+/// The leases that leave with the reply of a change that was done.
+fn leases_for(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    session: SessionId,
+    wanted: bool,
+    grants: &[Ino],
+    reply: &OpReply,
+) -> Vec<Lease> {
+    if reply.failure_errno != 0 {
+        return Vec::new();
+    }
+    let made = reply.attr.as_ref().map(|attr| Ino(attr.ino));
+    let mut inos: Vec<Ino> = grants.iter().copied().chain(made).collect();
+    inos.sort_unstable();
+    inos.dedup();
+    let mut leases = Vec::new();
+    for ino in inos {
+        // The write lease that came with a creation, or was asked for, is told in any case.
+        if wanted || core.state.write_lease(ino) == Some(session) {
+            leases.extend(meta.grant(core, ino, session));
+        }
+    }
+    leases
+}
+
+impl Core {
+    /// What other sessions have to give back before this entry. Owed attributes are told under a
+    /// lease that excludes others (or are an atime, for which nobody's cache is worth dropping).
+    fn touched(&self, entry: &Entry) -> Vec<Touch> {
+        match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
+            Some(Op::Setattr(op)) if op.owed => Vec::new(),
+            _ => self.state.touches(entry),
+        }
+    }
+}
+
+/// Asks others to give back what stands against this entry. None: nothing does.
+fn conflicts(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    session: SessionId,
+    entry: &Entry,
+    touched: &[Touch],
+) -> Option<Conflict> {
+    let op = entry.op.as_ref().and_then(|op| op.op.as_ref());
+    // To open an existing file for reading by a create only its size must be known.
+    let looked_at = match op {
+        Some(Op::Create(op)) if !op.truncate && op.open_access & weft_namespace::WRITE == 0 => {
+            Some(Ino(op.parent))
+        }
+        _ => None,
+    };
+    let mut first = None;
+    for touch in touched {
+        let only_looks = looked_at.is_some_and(|parent| parent != touch.ino);
+        let to = if only_looks {
+            LeaseMode::LeaseRead
+        } else {
+            LeaseMode::LeaseNone
+        };
+        let conflict = meta.revoke(core, touch.ino, session, to, touch.unlinking);
+        first = first.or(conflict);
+    }
+    if let Some(Op::WriteLease(op)) = op
+        && core.leases.is_revoking(Ino(op.ino), session)
+    {
+        // Its own lease is being revoked: what it asks for now comes after that.
+        first = first.or(Some(Conflict::Inode(Ino(op.ino))));
+    }
+    first
+}

@@ -1,0 +1,332 @@
+//! From an applied entry to the reply: batches, the journal, and who waits for the commit.
+//!
+//! An entry is applied when it arrives and joins the batch that is being gathered. One task writes
+//! batches, one at a time; entries gather in the next meanwhile. Whatever waits for an entry (its own
+//! reply, or that of a read that saw it) leaves when its batch is committed.
+//!
+//! What this keeps true: nothing is answered that is not in the journal. When the disk is full, the
+//! batch at hand is tried again until there is room, and new changes are answered ENOSPC before they
+//! are applied. When the disk fails, what is on it is not known: nothing is committed from then on.
+
+use crate::server::{Core, Meta};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_env::Env;
+use weft_journal::{Journal, JournalError, SyncPolicy};
+use weft_types::{Epoch, FixedMap, Ino, Sn};
+use weft_wire::Failed;
+use weft_wire::proto::{Batch, Entry};
+
+/// Entries of a batch: enough that one flush serves all that arrive during the one before, few enough
+/// that their replies leave together without a pause.
+const BATCH_ENTRIES_MAX: usize = 4096;
+/// Bytes of a batch after which the next begins. With the largest entry still far below the longest
+/// batch that the journal takes.
+const BATCH_BYTES: usize = 1 << 20;
+/// Entries that may wait for the journal. More come only when the disk has stopped.
+const QUEUED_ENTRIES_MAX: usize = 1 << 16;
+/// A full disk is tried again this often.
+const FULL_RETRY: Duration = Duration::from_millis(200);
+/// Changes are refused when less than this is left: what has been applied still finds room.
+const ROOM_BYTES: u64 = 8 << 20;
+/// How often the room is looked at.
+pub(crate) const ROOM_EVERY: Duration = Duration::from_millis(500);
+
+/// Called when the batch is committed, or never will be.
+pub(crate) type Waiter = Box<dyn FnOnce(&Rc<Meta>, &mut Core, Result<(), Failed>)>;
+
+#[derive(Default)]
+struct Gathering {
+    sn: Sn,
+    entries: Vec<Entry>,
+    bytes: usize,
+    waiters: Vec<Waiter>,
+    /// What its entries changed.
+    inos: Vec<Ino>,
+}
+
+/// The way of entries into the journal.
+pub(crate) struct Commits {
+    sync: SyncPolicy,
+    /// Batches not handed to the journal yet; entries join the last one.
+    queue: VecDeque<Gathering>,
+    queued: usize,
+    next: Sn,
+    committed: Sn,
+    /// Those with a batch at hand (written now) and above the committed one: sn of the last change.
+    uncommitted: FixedMap<Ino, Sn>,
+    /// A change whose inodes are not named is in this batch.
+    barrier: Sn,
+    /// Waiters of the batch that is being written.
+    in_flight: Option<(Sn, Vec<Waiter>)>,
+    broken: Option<String>,
+    full: bool,
+}
+
+impl Commits {
+    pub(crate) fn new(sync: SyncPolicy, next: Sn) -> Commits {
+        Commits {
+            sync,
+            queue: VecDeque::new(),
+            queued: 0,
+            next,
+            committed: Sn(next.0 - 1),
+            uncommitted: FixedMap::default(),
+            barrier: Sn(0),
+            in_flight: None,
+            broken: None,
+            full: false,
+        }
+    }
+
+    /// The last batch that is in the journal.
+    pub(crate) fn committed(&self) -> Sn {
+        self.committed
+    }
+
+    /// Why no change is taken now, if that is so.
+    pub(crate) fn refusal(&self) -> Option<Failed> {
+        if self.broken.is_some() {
+            return Some(Failed::Unavailable("the journal's disk has failed".into()));
+        }
+        if self.full {
+            return Some(Failed::Errno(libc::ENOSPC));
+        }
+        (self.queued >= QUEUED_ENTRIES_MAX)
+            .then(|| Failed::Unavailable("the journal's disk does not keep up".into()))
+    }
+
+    /// Notes whether the disk has room for changes.
+    pub(crate) fn set_full(&mut self, full: bool) {
+        if full != self.full {
+            if full {
+                tracing::error!("the journal's disk is full: changes are answered ENOSPC");
+            } else {
+                tracing::info!("the journal's disk has room again");
+            }
+        }
+        self.full = full;
+    }
+
+    /// Adds an applied entry. `inos`: what it changed; None: more than can be named. Answers the
+    /// batch it is in.
+    pub(crate) fn push(&mut self, entry: Entry, inos: Option<&[Ino]>) -> Sn {
+        let bytes = prost::Message::encoded_len(&entry);
+        let closed = match self.queue.back() {
+            None => true,
+            Some(last) => {
+                self.sync == SyncPolicy::Always
+                    || last.entries.len() >= BATCH_ENTRIES_MAX
+                    || last.bytes + bytes > BATCH_BYTES
+            }
+        };
+        if closed {
+            self.queue.push_back(Gathering {
+                sn: self.next,
+                ..Gathering::default()
+            });
+            self.next.0 += 1;
+        }
+        let last = self
+            .queue
+            .back_mut()
+            .expect("pushed above if there was none");
+        last.entries.push(entry);
+        last.bytes += bytes;
+        self.queued += 1;
+        match inos {
+            Some(inos) => {
+                for ino in inos {
+                    self.uncommitted.insert(*ino, last.sn);
+                    last.inos.push(*ino);
+                }
+            }
+            None => self.barrier = last.sn,
+        }
+        last.sn
+    }
+
+    /// The batch that must be committed before an answer that saw these inodes may leave.
+    pub(crate) fn seen(&self, inos: impl IntoIterator<Item = Ino>) -> Sn {
+        if self.uncommitted.is_empty() {
+            return self.barrier;
+        }
+        let of = |ino| self.uncommitted.get(&ino).copied().unwrap_or_default();
+        inos.into_iter()
+            .map(of)
+            .max()
+            .unwrap_or_default()
+            .max(self.barrier)
+    }
+
+    /// The batch of the newest entry there is.
+    pub(crate) fn newest(&self) -> Sn {
+        Sn(self.next.0 - 1)
+    }
+
+    /// Calls `waiter` when batch `sn` is committed: at once if it is. Answers it back then.
+    fn wait(&mut self, sn: Sn, waiter: Waiter) -> Option<(Waiter, Result<(), Failed>)> {
+        if sn <= self.committed {
+            return Some((waiter, Ok(())));
+        }
+        if let Some(why) = &self.broken {
+            return Some((waiter, Err(Failed::Unavailable(why.clone()))));
+        }
+        if let Some((in_flight, waiters)) = &mut self.in_flight
+            && *in_flight == sn
+        {
+            waiters.push(waiter);
+            return None;
+        }
+        match self.queue.iter_mut().find(|batch| batch.sn == sn) {
+            Some(batch) => {
+                batch.waiters.push(waiter);
+                None
+            }
+            None => Some((
+                waiter,
+                Err(Failed::Unavailable("the batch is unknown".into())),
+            )),
+        }
+    }
+
+    fn take(&mut self, epoch: Epoch) -> Option<(Batch, Vec<Ino>)> {
+        let batch = self.queue.pop_front()?;
+        self.queued -= batch.entries.len();
+        self.in_flight = Some((batch.sn, batch.waiters));
+        Some((
+            Batch {
+                epoch: epoch.0,
+                sn: batch.sn.0,
+                entries: batch.entries,
+            },
+            batch.inos,
+        ))
+    }
+
+    fn done(&mut self, sn: Sn, inos: Vec<Ino>) -> Vec<Waiter> {
+        self.committed = sn;
+        for ino in inos {
+            if self.uncommitted.get(&ino) == Some(&sn) {
+                self.uncommitted.remove(&ino);
+            }
+        }
+        self.in_flight
+            .take()
+            .map(|(_, waiters)| waiters)
+            .unwrap_or_default()
+    }
+
+    fn fail(&mut self, why: String) -> Vec<Waiter> {
+        let mut waiters = self
+            .in_flight
+            .take()
+            .map(|(_, waiters)| waiters)
+            .unwrap_or_default();
+        for batch in self.queue.drain(..) {
+            waiters.extend(batch.waiters);
+        }
+        self.queued = 0;
+        self.broken = Some(why);
+        waiters
+    }
+}
+
+impl Meta {
+    /// Calls `waiter` when batch `sn` is committed or never will be; at once if it is.
+    pub(crate) fn when_committed(
+        self: &Rc<Self>,
+        core: &mut Core,
+        sn: Sn,
+        waiter: impl FnOnce(&Rc<Meta>, &mut Core, Result<(), Failed>) + 'static,
+    ) {
+        if sn <= core.commits.committed {
+            // Without the box.
+            return waiter(self, core, Ok(()));
+        }
+        if let Some((waiter, result)) = core.commits.wait(sn, Box::new(waiter)) {
+            waiter(self, core, result);
+        }
+    }
+
+    /// Returns when batch `sn` is committed.
+    pub(crate) async fn committed(self: &Rc<Self>, sn: Sn) -> Result<(), Failed> {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        self.when_committed(&mut self.core.borrow_mut(), sn, |_, _, result| {
+            // Who no longer waits need not know.
+            let _: Result<(), _> = tell.send(result);
+        });
+        told.await
+            .unwrap_or_else(|_| Err(Failed::Unavailable("the server is stopping".into())))
+    }
+}
+
+/// Writes batches until the server stops or its disk fails. Returns the journal's last sn.
+pub(crate) async fn run(meta: Rc<Meta>, mut journal: Journal) {
+    loop {
+        let taken = {
+            let mut core = meta.core.borrow_mut();
+            let epoch = core.epoch;
+            core.commits.take(epoch)
+        };
+        let Some((batch, inos)) = taken else {
+            if meta.stopping.get() {
+                meta.drained.notify_one();
+                return;
+            }
+            meta.gathered.notified().await;
+            continue;
+        };
+        if let Err(error) = append(&meta.env, &meta, &mut journal, &batch).await {
+            tracing::error!(%error, sn = batch.sn, "the journal cannot be written: no change is \
+                acknowledged until this server has been started again");
+            let core = &mut *meta.core.borrow_mut();
+            let failed = Failed::Unavailable("the journal's disk has failed".into());
+            for waiter in core.commits.fail(error.to_string()) {
+                waiter(&meta, core, Err(failed.clone()));
+            }
+            meta.drained.notify_one();
+            return;
+        }
+        let core = &mut *meta.core.borrow_mut();
+        core.entries_since_image += batch.entries.len() as u64;
+        core.metrics.batch(batch.entries.len());
+        for waiter in core.commits.done(Sn(batch.sn), inos) {
+            waiter(&meta, core, Ok(()));
+        }
+    }
+}
+
+/// Appends, as often as it takes while the disk is full.
+async fn append(
+    env: &Env,
+    meta: &Meta,
+    journal: &mut Journal,
+    batch: &Batch,
+) -> Result<(), JournalError> {
+    loop {
+        match journal.append(batch).await {
+            Err(JournalError::Full { .. }) => {
+                meta.core.borrow_mut().commits.set_full(true);
+                env.sleep(FULL_RETRY).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Looks from time to time whether there is room for changes.
+pub(crate) async fn watch_room(meta: Rc<Meta>) {
+    loop {
+        match meta.env.space(&meta.settings.dir) {
+            Ok(space) => meta
+                .core
+                .borrow_mut()
+                .commits
+                .set_full(space.free < ROOM_BYTES),
+            Err(error) => tracing::warn!(%error, "cannot tell how much room the journal has"),
+        }
+        meta.env.sleep(ROOM_EVERY).await;
+    }
+}

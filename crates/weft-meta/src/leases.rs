@@ -1,0 +1,341 @@
+//! The table of READ leases and of revocations on their way. Pure; the rules are in
+//! `docs/protocols/leases.md`.
+//!
+//! WRITE leases are in the journaled state. Besides leases the table remembers which inodes a session
+//! had open when it gave its lease back: whoever unlinks such an inode has to ask that session too.
+//!
+//! What it keeps true: a session has at most one entry for an inode; a grant has a greater `seq` than
+//! every grant and revocation before it; no session has more than its bound of entries for longer than
+//! it takes to revoke the oldest.
+
+use std::collections::BTreeMap;
+use weft_env::Mono;
+use weft_types::{FixedMap, Ino, SessionId};
+use weft_wire::proto::LeaseMode;
+
+/// Most READ leases of one session: more than a build tree has files, and at about 100 bytes each 26
+/// MiB of the server's memory. Beyond it the oldest is revoked.
+pub(crate) const LEASES_MAX: usize = 1 << 18;
+
+/// What a session has of an inode, besides WRITE leases.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Held {
+    /// A READ lease.
+    Read,
+    /// No lease; but when it gave it back it had the inode open.
+    Open,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    session: SessionId,
+    seq: u64,
+    held: Held,
+}
+
+/// A revocation that has not been answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Revocation {
+    pub seq: u64,
+    pub to: LeaseMode,
+    pub unlinking: bool,
+    /// When it was asked for: a session that has not answered by its term ends.
+    pub since: Mono,
+}
+
+/// See the module.
+pub(crate) struct Leases {
+    last_seq: u64,
+    holders: FixedMap<Ino, Vec<Holder>>,
+    /// Each session's entries, the oldest first.
+    by_age: BTreeMap<SessionId, BTreeMap<u64, Ino>>,
+    revoking: BTreeMap<(Ino, SessionId), Revocation>,
+    max: usize,
+}
+
+impl Leases {
+    /// `first_seq` must be above every number that an earlier reign has given.
+    pub(crate) fn new(first_seq: u64, max: usize) -> Leases {
+        Leases {
+            last_seq: first_seq,
+            holders: FixedMap::default(),
+            by_age: BTreeMap::new(),
+            revoking: BTreeMap::new(),
+            max,
+        }
+    }
+
+    /// The next number of the one order of grants and revocations.
+    pub(crate) fn next_seq(&mut self) -> u64 {
+        self.last_seq += 1;
+        self.last_seq
+    }
+
+    /// Gives a READ lease. Answers its seq, and an inode whose lease the session must give back for
+    /// it, if it has too many.
+    pub(crate) fn grant(&mut self, ino: Ino, session: SessionId) -> (u64, Option<Ino>) {
+        let seq = self.put(ino, session, Held::Read);
+        let by_age = self.by_age.entry(session).or_default();
+        let oldest = (by_age.len() > self.max)
+            .then(|| by_age.values().copied().find(|old| *old != ino))
+            .flatten();
+        (seq, oldest)
+    }
+
+    /// The session has given its lease back but has the inode open.
+    pub(crate) fn note_open(&mut self, ino: Ino, session: SessionId) {
+        self.put(ino, session, Held::Open);
+    }
+
+    fn put(&mut self, ino: Ino, session: SessionId, held: Held) -> u64 {
+        let seq = self.next_seq();
+        let holders = self.holders.entry(ino).or_default();
+        let by_age = self.by_age.entry(session).or_default();
+        match holders.iter_mut().find(|holder| holder.session == session) {
+            Some(holder) => {
+                by_age.remove(&holder.seq);
+                *holder = Holder { session, seq, held };
+            }
+            None => holders.push(Holder { session, seq, held }),
+        }
+        by_age.insert(seq, ino);
+        seq
+    }
+
+    /// Takes the session's entry for this inode away.
+    pub(crate) fn remove(&mut self, ino: Ino, session: SessionId) {
+        let Some(holders) = self.holders.get_mut(&ino) else {
+            return;
+        };
+        if let Some(at) = holders.iter().position(|holder| holder.session == session) {
+            let holder = holders.swap_remove(at);
+            if let Some(by_age) = self.by_age.get_mut(&session) {
+                by_age.remove(&holder.seq);
+            }
+        }
+        if holders.is_empty() {
+            self.holders.remove(&ino);
+        }
+    }
+
+    /// Takes all entries of a session away, and its revocations. Answers the inodes concerned, in
+    /// order.
+    pub(crate) fn remove_session(&mut self, session: SessionId) -> Vec<Ino> {
+        let entries = self.by_age.get(&session);
+        let mut concerned: Vec<Ino> = entries
+            .map(|by_age| by_age.values().copied().collect())
+            .unwrap_or_default();
+        self.drop_reads(session);
+        let revoked: Vec<Ino> = self.revocations_of(session).map(|(ino, _)| ino).collect();
+        for ino in revoked {
+            self.revoking.remove(&(ino, session));
+            concerned.push(ino);
+        }
+        concerned.sort_unstable();
+        concerned.dedup();
+        concerned
+    }
+
+    /// Takes all entries of a session away; its revocations stay.
+    pub(crate) fn drop_reads(&mut self, session: SessionId) {
+        for ino in self
+            .by_age
+            .remove(&session)
+            .unwrap_or_default()
+            .into_values()
+        {
+            if let Some(holders) = self.holders.get_mut(&ino) {
+                holders.retain(|holder| holder.session != session);
+                if holders.is_empty() {
+                    self.holders.remove(&ino);
+                }
+            }
+        }
+    }
+
+    /// Nobody holds WRITE on it any more: what was asked of its writer needs no answer.
+    pub(crate) fn forget_revocations(&mut self, ino: Ino) {
+        let of_ino = (ino, SessionId(0))..=(ino, SessionId(u64::MAX));
+        let asked: Vec<SessionId> = self
+            .revoking
+            .range(of_ino)
+            .map(|((_, session), _)| *session)
+            .collect();
+        for session in asked {
+            self.revoking.remove(&(ino, session));
+        }
+    }
+
+    /// The sessions other than `but` that have something of this inode, in order.
+    pub(crate) fn others(&self, ino: Ino, but: SessionId) -> Vec<(SessionId, Held)> {
+        let Some(holders) = self.holders.get(&ino) else {
+            return Vec::new();
+        };
+        let mut others: Vec<_> = holders
+            .iter()
+            .filter(|holder| holder.session != but)
+            .map(|holder| (holder.session, holder.held))
+            .collect();
+        others.sort_unstable_by_key(|(session, _)| *session);
+        others
+    }
+
+    /// The session has a READ lease on it.
+    #[cfg(test)]
+    pub(crate) fn reads(&self, ino: Ino, session: SessionId) -> bool {
+        self.holders.get(&ino).is_some_and(|holders| {
+            holders
+                .iter()
+                .any(|holder| holder.session == session && holder.held == Held::Read)
+        })
+    }
+
+    /// Notes that a lease is being revoked. None: that is on its way already.
+    pub(crate) fn begin_revocation(
+        &mut self,
+        ino: Ino,
+        session: SessionId,
+        to: LeaseMode,
+        unlinking: bool,
+        now: Mono,
+    ) -> Option<Revocation> {
+        if self.revoking.contains_key(&(ino, session)) {
+            return None;
+        }
+        let seq = self.next_seq();
+        let revocation = Revocation {
+            seq,
+            to,
+            unlinking,
+            since: now,
+        };
+        self.revoking.insert((ino, session), revocation);
+        Some(revocation)
+    }
+
+    /// The revocation with this number has been answered (false: it is not on its way any more).
+    pub(crate) fn end_revocation(&mut self, ino: Ino, session: SessionId, seq: u64) -> bool {
+        let known = self
+            .revoking
+            .get(&(ino, session))
+            .is_some_and(|known| known.seq == seq);
+        if known {
+            self.revoking.remove(&(ino, session));
+        }
+        known
+    }
+
+    /// The session's lease on it is being revoked.
+    pub(crate) fn is_revoking(&self, ino: Ino, session: SessionId) -> bool {
+        !self.revoking.is_empty() && self.revoking.contains_key(&(ino, session))
+    }
+
+    /// Somebody's lease on it is being revoked: no new ones are given meanwhile, or who waits for it
+    /// could wait for ever.
+    pub(crate) fn is_disputed(&self, ino: Ino) -> bool {
+        !self.revoking.is_empty()
+            && self
+                .revoking
+                .range((ino, SessionId(0))..=(ino, SessionId(u64::MAX)))
+                .next()
+                .is_some()
+    }
+
+    /// The revocations that a session has not answered.
+    pub(crate) fn revocations_of(
+        &self,
+        session: SessionId,
+    ) -> impl Iterator<Item = (Ino, Revocation)> + '_ {
+        self.revoking
+            .iter()
+            .filter(move |((_, of), _)| *of == session)
+            .map(|((ino, _), revocation)| (*ino, *revocation))
+    }
+
+    /// Sessions that have let a revocation of before `since` unanswered, in order.
+    pub(crate) fn silent_since(&self, since: Mono) -> Vec<SessionId> {
+        let mut silent: Vec<SessionId> = self
+            .revoking
+            .iter()
+            .filter(|(_, revocation)| revocation.since < since)
+            .map(|((_, session), _)| *session)
+            .collect();
+        silent.sort_unstable();
+        silent.dedup();
+        silent
+    }
+
+    /// Entries of all sessions.
+    pub(crate) fn len(&self) -> usize {
+        self.by_age.values().map(BTreeMap::len).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: SessionId = SessionId(1);
+    const B: SessionId = SessionId(2);
+
+    #[test]
+    fn a_session_has_one_entry_for_an_inode_and_seqs_grow() {
+        let mut leases = Leases::new(100, 10);
+        let (first, _) = leases.grant(Ino(7), A);
+        let (second, _) = leases.grant(Ino(7), A);
+        assert!(first > 100 && second > first);
+        assert_eq!(leases.len(), 1);
+        leases.grant(Ino(7), B);
+        assert_eq!(leases.others(Ino(7), A), [(B, Held::Read)]);
+        leases.note_open(Ino(7), B);
+        assert_eq!(leases.others(Ino(7), A), [(B, Held::Open)]);
+        leases.remove(Ino(7), B);
+        assert!(leases.others(Ino(7), A).is_empty());
+        assert!(leases.reads(Ino(7), A));
+    }
+
+    #[test]
+    fn the_oldest_goes_when_there_are_too_many() {
+        let mut leases = Leases::new(0, 2);
+        assert_eq!(leases.grant(Ino(1), A).1, None);
+        assert_eq!(leases.grant(Ino(2), A).1, None);
+        leases.grant(Ino(1), A);
+        assert_eq!(leases.grant(Ino(3), A).1, Some(Ino(2)));
+        leases.remove(Ino(2), A);
+        assert_eq!(leases.grant(Ino(3), A).1, None);
+    }
+
+    #[test]
+    fn a_revocation_is_begun_once_and_ended_by_its_own_answer() {
+        let mut leases = Leases::new(0, 10);
+        let now = Mono(5);
+        let first = leases
+            .begin_revocation(Ino(1), A, LeaseMode::LeaseNone, false, now)
+            .unwrap();
+        assert!(
+            leases
+                .begin_revocation(Ino(1), A, LeaseMode::LeaseNone, true, now)
+                .is_none()
+        );
+        assert!(leases.is_disputed(Ino(1)) && !leases.is_disputed(Ino(2)));
+        assert!(leases.is_revoking(Ino(1), A) && !leases.is_revoking(Ino(1), B));
+        assert!(!leases.end_revocation(Ino(1), A, first.seq + 1));
+        assert_eq!(leases.silent_since(Mono(6)), [A]);
+        assert!(leases.silent_since(Mono(5)).is_empty());
+        assert!(leases.end_revocation(Ino(1), A, first.seq));
+        assert!(!leases.is_disputed(Ino(1)));
+    }
+
+    #[test]
+    fn nothing_of_a_session_is_left_when_it_goes() {
+        let mut leases = Leases::new(0, 10);
+        leases.grant(Ino(3), A);
+        leases.grant(Ino(1), A);
+        leases.grant(Ino(1), B);
+        leases.begin_revocation(Ino(2), A, LeaseMode::LeaseRead, false, Mono(0));
+        assert_eq!(leases.remove_session(A), [Ino(1), Ino(2), Ino(3)]);
+        assert!(!leases.is_disputed(Ino(2)));
+        assert_eq!(leases.others(Ino(1), SessionId(0)), [(B, Held::Read)]);
+        assert!(leases.holders.len() == 1 && leases.by_age.len() == 1);
+    }
+}

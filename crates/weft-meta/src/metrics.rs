@@ -1,0 +1,222 @@
+//! What this server counts, for operators: `docs/operating/metrics.md` has the table.
+
+use crate::MetaError;
+use crate::server::{Core, Meta};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::rc::Rc;
+use weft_wire::method_name;
+
+/// Name, unit and meaning of each metric of a metadata server. Counters get `_total` when served.
+pub const METRICS: &[(&str, &str, &str)] = &[
+    (
+        "weft_meta_requests",
+        "requests",
+        "Requests that arrived, by message",
+    ),
+    (
+        "weft_meta_batch_entries",
+        "entries",
+        "Changes in a journal batch when it was written",
+    ),
+    (
+        "weft_meta_revocations",
+        "leases",
+        "Leases that clients were asked to give back",
+    ),
+    (
+        "weft_meta_sessions_expired",
+        "sessions",
+        "Sessions that ended because they were not renewed",
+    ),
+    (
+        "weft_meta_pair_changes",
+        "changes",
+        "Changes of the state of pairs",
+    ),
+    (
+        "weft_meta_objects_dropped",
+        "objects",
+        "Objects of deleted files that were dropped",
+    ),
+    ("weft_meta_images", "images", "Images that were written"),
+    ("weft_meta_epoch", "epoch", "Number of this server's reign"),
+    (
+        "weft_meta_sn",
+        "batches",
+        "Serial number of the last committed batch",
+    ),
+    (
+        "weft_meta_inodes",
+        "inodes",
+        "Files, directories and others in the name space",
+    ),
+    (
+        "weft_meta_memory_bytes",
+        "bytes",
+        "Estimated memory of the name space",
+    ),
+    ("weft_meta_sessions", "sessions", "Open sessions"),
+    (
+        "weft_meta_read_leases",
+        "leases",
+        "READ leases given, and open files remembered",
+    ),
+    (
+        "weft_meta_requests_parked",
+        "requests",
+        "Requests that wait for a lease to come back",
+    ),
+    (
+        "weft_meta_deletions_queued",
+        "objects",
+        "Objects waiting to be dropped",
+    ),
+];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Message {
+    message: &'static str,
+}
+
+/// The counters that are kept where things happen; gauges are read when they are asked for.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Vec<(u16, Counter)>,
+    family: Family<Message, Counter>,
+    batch_entries: Histogram,
+    pub revocations: Counter,
+    pub sessions_expired: Counter,
+    pub pair_changes: Counter,
+    pub objects_dropped: Counter,
+    pub images: Counter,
+    gauges: Vec<(&'static str, Gauge)>,
+}
+
+fn help(name: &str) -> &'static str {
+    METRICS
+        .iter()
+        .find(|(known, _, _)| *known == name)
+        .map(|(_, _, meaning)| *meaning)
+        .expect("every metric stands in the table")
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Metrics {
+        let mut registry = Registry::default();
+        let family = Family::<Message, Counter>::default();
+        registry.register(
+            "weft_meta_requests",
+            help("weft_meta_requests"),
+            family.clone(),
+        );
+        // Powers of two up to the largest batch.
+        let batch_entries = Histogram::new((0..=12).map(|power| f64::from(1u32 << power)));
+        let name = "weft_meta_batch_entries";
+        registry.register(name, help(name), batch_entries.clone());
+        let mut counter = |name: &'static str| {
+            let counter = Counter::default();
+            registry.register(name, help(name), counter.clone());
+            counter
+        };
+        let revocations = counter("weft_meta_revocations");
+        let sessions_expired = counter("weft_meta_sessions_expired");
+        let pair_changes = counter("weft_meta_pair_changes");
+        let objects_dropped = counter("weft_meta_objects_dropped");
+        let images = counter("weft_meta_images");
+        let gauges = [
+            "weft_meta_epoch",
+            "weft_meta_sn",
+            "weft_meta_inodes",
+            "weft_meta_memory_bytes",
+            "weft_meta_sessions",
+            "weft_meta_read_leases",
+            "weft_meta_requests_parked",
+            "weft_meta_deletions_queued",
+        ]
+        .map(|name| {
+            let gauge = Gauge::default();
+            registry.register(name, help(name), gauge.clone());
+            (name, gauge)
+        });
+        Metrics {
+            registry,
+            requests: Vec::new(),
+            family,
+            batch_entries,
+            revocations,
+            sessions_expired,
+            pair_changes,
+            objects_dropped,
+            images,
+            gauges: gauges.into(),
+        }
+    }
+
+    /// A request has arrived.
+    pub(crate) fn request(&mut self, method: u16) {
+        // A handful of methods: looking through them is cheaper than the family's lock and hash.
+        if let Some((_, counter)) = self.requests.iter().find(|(known, _)| *known == method) {
+            counter.inc();
+            return;
+        }
+        let message = Message {
+            message: method_name(method),
+        };
+        let counter = self.family.get_or_create(&message).clone();
+        counter.inc();
+        if message.message != "unknown" {
+            self.requests.push((method, counter));
+        }
+    }
+
+    /// A batch has been committed.
+    pub(crate) fn batch(&self, entries: usize) {
+        self.batch_entries.observe(entries as f64);
+    }
+}
+
+impl Core {
+    fn metrics_page(&self) -> String {
+        let statistics = self.state.statistics();
+        for (name, gauge) in &self.metrics.gauges {
+            let value = match *name {
+                "weft_meta_epoch" => self.epoch.0,
+                "weft_meta_sn" => self.commits.committed().0,
+                "weft_meta_inodes" => statistics.inodes,
+                "weft_meta_memory_bytes" => statistics.memory_bytes,
+                "weft_meta_sessions" => statistics.sessions,
+                "weft_meta_read_leases" => self.leases.len() as u64,
+                "weft_meta_requests_parked" => self.parking.len() as u64,
+                _ => statistics.deletions,
+            };
+            gauge.set(value as i64);
+        }
+        let mut page = String::new();
+        match encode(&mut page, &self.metrics.registry) {
+            Ok(()) => page,
+            // Writing to a string does not fail.
+            Err(error) => format!("# {error}\n"),
+        }
+    }
+}
+
+/// Serves the page. Answers the address.
+pub(crate) async fn serve(meta: &Rc<Meta>, listen: &str) -> Result<String, MetaError> {
+    let of = Rc::downgrade(meta);
+    let page = move || {
+        of.upgrade()
+            .map_or_else(String::new, |meta| meta.core.borrow().metrics_page())
+    };
+    weft_env::serve_text(&meta.env, listen, page)
+        .await
+        .map_err(|source| MetaError::Io {
+            what: format!("serving metrics on {listen}"),
+            source,
+        })
+}

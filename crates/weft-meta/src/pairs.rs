@@ -1,0 +1,727 @@
+//! Pairs of data servers: what `weft-pair`'s keeper decides is journaled and told here.
+//!
+//! A data server keeps one connection: it registers, then beats; orders go down the same connection.
+//! That the connection ends is how its death is seen. `docs/protocols/pairs.md` is the specification.
+//! A pair that is not known is added when both its members are there.
+
+use crate::MetaError;
+use crate::server::{Core, Meta};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_coordinator::CoordinatorError;
+use weft_env::Mono;
+use weft_namespace::State;
+use weft_pair::{Action, Keeper, Mode, Now, PairState, Registration, StoreKey, Terms};
+use weft_rpc::{Connection, Payload, Replier};
+use weft_types::{Epoch, Member, PairId};
+use weft_wire::Failed;
+use weft_wire::proto::{
+    self, BeatReply, BeatRequest, Identity, MemberReport, MemberStatus, PairMembers, PairStates,
+    PairStatus, RecoveredReply, RecoveredRequest, RegisterReply, RegisterRequest, SetStateRequest,
+    SuspectReply, SuspectRequest, View, identity::Role, op,
+};
+
+/// A client that suspects a member is answered by then, whatever happened: it asks again.
+const SUSPECT_WAIT: Duration = Duration::from_secs(1);
+/// Clients that may wait for a pair's next state; more are answered at once.
+const SUSPECTS_MAX: usize = 4096;
+/// When the clock woke this much too late, this server itself stood still, and beats may wait in its
+/// sockets: they are read before silence is judged.
+const STALL: Duration = Duration::from_millis(50);
+/// For reading what came during a stall.
+const STALL_CATCH_UP: Duration = Duration::from_millis(20);
+/// The pairs' clock wakes at least this often.
+const CLOCK_MAX: Duration = Duration::from_secs(5);
+/// Longest address and store id, in bytes.
+const TEXT_MAX: usize = 256;
+
+const MEMBERS: [Member; 2] = [Member::Zero, Member::One];
+
+/// One registration and the connection that it came over.
+struct Link {
+    connection: Connection,
+    request: RegisterRequest,
+    /// Until it is answered.
+    replier: Option<Replier>,
+    report: MemberReport,
+    heard: Mono,
+}
+
+struct Suspect {
+    epoch: Epoch,
+    number: u64,
+    replier: Replier,
+}
+
+struct Pair {
+    keeper: Keeper,
+    /// The newest registration of each member, by the number of its link.
+    members: [Option<u64>; 2],
+    addresses: [String; 2],
+    suspects: Vec<Suspect>,
+}
+
+/// All pairs, and the connections of their members.
+pub(crate) struct Pairs {
+    terms: Terms,
+    by_id: BTreeMap<PairId, Pair>,
+    links: BTreeMap<u64, Link>,
+    /// Members of pairs that are not known yet.
+    joining: BTreeMap<PairId, [Option<u64>; 2]>,
+    next_number: u64,
+}
+
+/// The members to which an order for a pair goes.
+pub(crate) struct Orders {
+    /// Who carries it out.
+    pub leader: Connection,
+    /// The other one, where it takes part in writes.
+    pub follower: Option<Connection>,
+    /// Of the state that is in force.
+    pub epoch: Epoch,
+}
+
+fn since(now: Mono) -> Now {
+    Duration::from_nanos(now.0)
+}
+
+impl Pairs {
+    /// Takes the pairs over at the start of a reign.
+    pub(crate) fn new(state: &State, terms: Terms, now: Mono) -> Result<Pairs, MetaError> {
+        let mut pairs = Pairs {
+            terms,
+            by_id: BTreeMap::new(),
+            links: BTreeMap::new(),
+            joining: BTreeMap::new(),
+            next_number: 1,
+        };
+        for journaled in state.pair_states() {
+            let journaled = PairState::from_proto(journaled)
+                .map_err(|bad| MetaError::Corrupt(format!("the journal holds {bad}")))?;
+            pairs.insert(journaled, now);
+        }
+        Ok(pairs)
+    }
+
+    fn insert(&mut self, state: PairState, now: Mono) {
+        let pair = Pair {
+            keeper: Keeper::new(state, self.terms, since(now)),
+            members: [None, None],
+            addresses: Default::default(),
+            suspects: Vec::new(),
+        };
+        self.by_id.insert(state.pair, pair);
+    }
+
+    /// Addresses that the view has kept.
+    pub(crate) fn take_addresses(&mut self, view: &View) {
+        for known in &view.pairs {
+            if let Some(pair) = self.by_id.get_mut(&PairId(known.pair)) {
+                for (mine, told) in pair.addresses.iter_mut().zip(&known.addresses) {
+                    mine.clone_from(told);
+                }
+            }
+        }
+    }
+
+    /// The states that clients may be told, by pair.
+    pub(crate) fn published(&self) -> Vec<proto::PairState> {
+        self.by_id
+            .values()
+            .map(|pair| pair.keeper.published().to_proto())
+            .collect()
+    }
+
+    /// The state of one pair that clients may be told.
+    pub(crate) fn published_of(&self, pair: PairId) -> Option<PairState> {
+        self.by_id.get(&pair).map(|pair| pair.keeper.published())
+    }
+
+    /// All pairs, in order.
+    pub(crate) fn ids(&self) -> Vec<PairId> {
+        self.by_id.keys().copied().collect()
+    }
+
+    fn link_of(&self, pair: &Pair, member: Member) -> Option<&Link> {
+        self.links.get(&pair.members[member.index()]?)
+    }
+
+    /// Connections of the members that are registered, in order.
+    pub(crate) fn connections(&self, pair: PairId) -> Vec<Connection> {
+        let Some(pair) = self.by_id.get(&pair) else {
+            return Vec::new();
+        };
+        let links = MEMBERS
+            .into_iter()
+            .filter_map(|member| self.link_of(pair, member));
+        links.map(|link| link.connection.clone()).collect()
+    }
+
+    /// Whom to give an order about objects. None: nobody can carry it out now.
+    pub(crate) fn orders(&self, pair: PairId) -> Option<Orders> {
+        let pair = self.by_id.get(&pair)?;
+        let state = pair.keeper.published();
+        let connection = |member| {
+            self.link_of(pair, member)
+                .map(|link| link.connection.clone())
+        };
+        let (leader, follower) = match state.mode {
+            Mode::Both => (connection(Member::Zero)?, Some(connection(Member::One)?)),
+            Mode::Only(m) => (connection(m)?, None),
+            Mode::Recovering(m) => (connection(m)?, Some(connection(m.twin())?)),
+            Mode::Down(_) => return None,
+        };
+        Some(Orders {
+            leader,
+            follower,
+            epoch: state.epoch,
+        })
+    }
+
+    fn addresses_of(&self, id: PairId) -> Option<PairMembers> {
+        let pair = self.by_id.get(&id)?;
+        Some(PairMembers {
+            pair: id.0,
+            addresses: pair.addresses.to_vec(),
+        })
+    }
+
+    /// What `weft status` shows of the pairs.
+    pub(crate) fn status(&self, now: Mono) -> Vec<PairStatus> {
+        let member_status = |pair: &Pair, member: Member| {
+            let link = self.link_of(pair, member);
+            let mode = pair.keeper.published().mode;
+            MemberStatus {
+                member: member.index() as u32,
+                address: pair.addresses[member.index()].clone(),
+                alive: pair.keeper.is_present(member, since(now)),
+                current: mode == Mode::Both
+                    || mode.sole() == Some(member)
+                    || mode == Mode::Down(member),
+                report: link.map(|link| link.report.clone()),
+                silent_ms: link.map_or(0, |link| now.since(link.heard).as_millis() as u64),
+            }
+        };
+        let status = |pair: &Pair| PairStatus {
+            state: Some(pair.keeper.published().to_proto()),
+            members: MEMBERS.map(|member| member_status(pair, member)).to_vec(),
+        };
+        self.by_id.values().map(status).collect()
+    }
+
+    /// For each pair the newest reports of the members that hold current copies.
+    pub(crate) fn reports(&self) -> Vec<Vec<&MemberReport>> {
+        let reports = |pair: &Pair| {
+            let mode = pair.keeper.published().mode;
+            let counts = |member: &Member| match mode {
+                Mode::Both => true,
+                Mode::Only(m) | Mode::Down(m) => m == *member,
+                // What is written goes to both already.
+                Mode::Recovering(_) => true,
+            };
+            let links = MEMBERS
+                .into_iter()
+                .filter(counts)
+                .filter_map(|member| pair.members[member.index()])
+                .filter_map(|number| self.links.get(&number));
+            links.map(|link| &link.report).collect()
+        };
+        self.by_id.values().map(reports).collect()
+    }
+
+    /// The link of this connection, if the member's newest registration came over it.
+    fn number_of(&self, pair: PairId, member: Member, connection: &Connection) -> Option<u64> {
+        let slots = match self.by_id.get(&pair) {
+            Some(pair) => &pair.members,
+            None => self.joining.get(&pair)?,
+        };
+        let number = slots[member.index()]?;
+        let link = self.links.get(&number)?;
+        link.connection.same(connection).then_some(number)
+    }
+}
+
+fn member_of(connection: &Connection) -> Option<(PairId, Member)> {
+    let identity = connection.identity();
+    if identity.role != Role::Data as i32 {
+        return None;
+    }
+    let pair = u32::try_from(identity.id / 2).ok()?;
+    Some((PairId(pair), Member::from_index((identity.id % 2) as u32)?))
+}
+
+pub(crate) fn on_register(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: RegisterRequest,
+    replier: Replier,
+) {
+    let Some(member) = Member::from_index(request.member) else {
+        return replier.fail(Failed::Refused("a pair has members 0 and 1".into()));
+    };
+    let texts = [&request.address, &request.store_id];
+    if texts
+        .iter()
+        .any(|text| text.is_empty() || text.len() > TEXT_MAX)
+    {
+        return replier.fail(Failed::Refused(
+            "an address or store id that is none".into(),
+        ));
+    }
+    let pair = PairId(request.pair);
+    let id = u64::from(request.pair) * 2 + member.index() as u64;
+    let incarnation = request.incarnation;
+    connection.set_identity(Identity {
+        role: Role::Data as i32,
+        id,
+        incarnation,
+    });
+    tracing::info!(%pair, %member, address = request.address, peer = connection.peer(),
+        "data server registers");
+    let pairs = &mut core.pairs;
+    let number = pairs.next_number;
+    pairs.next_number += 1;
+    let link = Link {
+        connection: connection.clone(),
+        request,
+        replier: Some(replier),
+        report: MemberReport::default(),
+        heard: meta.env.now(),
+    };
+    pairs.links.insert(number, link);
+    if pairs.by_id.contains_key(&pair) {
+        return register(meta, core, pair, member, number);
+    }
+    let slots = pairs.joining.entry(pair).or_default();
+    if let Some(before) = slots[member.index()].replace(number)
+        && let Some(link) = pairs.links.remove(&before)
+    {
+        link.connection.close("the member has registered again");
+    }
+    if slots.iter().all(Option::is_some) {
+        tracing::info!(%pair, "both members of a new pair are there: adding it");
+        let (_, sn) = meta.apply_own(core, op::Op::AddPair(proto::AddPair { pair: pair.0 }));
+        meta.when_committed(core, sn, move |meta, core, result| {
+            if result.is_ok() {
+                added(meta, core, pair);
+            }
+        });
+    }
+}
+
+/// A new pair is in the journal.
+fn added(meta: &Rc<Meta>, core: &mut Core, pair: PairId) {
+    if core.pairs.by_id.contains_key(&pair) {
+        return;
+    }
+    core.pairs.insert(PairState::new(pair), meta.env.now());
+    let slots = core.pairs.joining.remove(&pair).unwrap_or_default();
+    for member in MEMBERS {
+        if let Some(number) = slots[member.index()] {
+            register(meta, core, pair, member, number);
+        }
+    }
+}
+
+/// Brings a registration before the keeper.
+fn register(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number: u64) {
+    let pairs = &mut core.pairs;
+    let (Some(pair), Some(link)) = (pairs.by_id.get_mut(&id), pairs.links.get(&number)) else {
+        return;
+    };
+    let registration = Registration {
+        connection: number,
+        incarnation: link.request.incarnation,
+        store: StoreKey::of(&link.request.store_id),
+        was_serving: link.request.was_serving,
+    };
+    let actions = pair
+        .keeper
+        .register(member, registration, since(meta.env.now()));
+    let refused = actions
+        .iter()
+        .any(|action| matches!(action, Action::Refuse { connection, .. } if *connection == number));
+    if !refused {
+        pair.members[member.index()] = Some(number);
+        let known = &mut pair.addresses[member.index()];
+        if *known != link.request.address {
+            known.clone_from(&link.request.address);
+            let addresses = pair.addresses.to_vec();
+            let task = meta.clone();
+            meta.spawn("view", async move {
+                let record = |view: &mut View| {
+                    view.pairs.retain(|known| known.pair != id.0);
+                    let addresses = addresses.clone();
+                    view.pairs.push(PairMembers {
+                        pair: id.0,
+                        addresses,
+                    });
+                    view.pairs.sort_by_key(|known| known.pair);
+                };
+                if let Err(error) = record_view(&task, record).await {
+                    tracing::error!(%error, "the view does not know a data server's new address");
+                }
+            });
+        }
+    }
+    perform(meta, core, id, actions);
+}
+
+/// Does what a keeper has decided.
+fn perform(meta: &Rc<Meta>, core: &mut Core, id: PairId, actions: Vec<Action>) {
+    for action in actions {
+        match action {
+            Action::Journal { state, why } => journal(meta, core, id, state, why),
+            Action::Welcome { member, connection } => welcome(meta, core, id, member, connection),
+            Action::Refuse { connection, why } => {
+                if let Some(mut link) = core.pairs.links.remove(&connection) {
+                    tracing::warn!(pair = %id, peer = link.connection.peer(), why,
+                        "refusing a data server");
+                    if let Some(replier) = link.replier.take() {
+                        replier.fail(Failed::Refused(why.into()));
+                    }
+                }
+            }
+            Action::Tell { member, connection } => tell(meta, core, id, member, connection),
+            Action::Close { connection } => {
+                if let Some(link) = core.pairs.links.remove(&connection) {
+                    link.connection.close("the member has registered again");
+                }
+            }
+            Action::Publish(state) => publish(core, id, state),
+        }
+    }
+    meta.pairs_changed.notify_one();
+}
+
+fn journal(meta: &Rc<Meta>, core: &mut Core, id: PairId, state: PairState, why: &'static str) {
+    tracing::info!(%state, why, "pair changes");
+    core.metrics.pair_changes.inc();
+    let entry = proto::SetPairState {
+        state: Some(state.to_proto()),
+    };
+    let (reply, sn) = meta.apply_own(core, op::Op::SetPairState(entry));
+    if reply.failure_errno != 0 {
+        tracing::error!(%state, errno = reply.failure_errno, "the state of a pair is not taken");
+        return;
+    }
+    meta.when_committed(core, sn, move |meta, core, result| {
+        if result.is_err() {
+            // The journal has failed; nobody is told.
+            return;
+        }
+        let now = since(meta.env.now());
+        if let Some(pair) = core.pairs.by_id.get_mut(&id) {
+            let actions = pair.keeper.on_journaled(state.epoch, now);
+            perform(meta, core, id, actions);
+        }
+    });
+}
+
+fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number: u64) {
+    let live_sessions: Vec<u64> = core
+        .sessions
+        .iter()
+        .filter(|(_, live)| !live.ending)
+        .map(|(session, _)| session.0)
+        .collect();
+    let fenced_below = core.state.next_session().0;
+    let pairs = &mut core.pairs;
+    let Some(pair) = pairs.by_id.get(&id) else {
+        return;
+    };
+    let Some(state) = pair.keeper.state_for(member) else {
+        return;
+    };
+    let Some(link) = pairs.links.get_mut(&number) else {
+        return;
+    };
+    if let Some(replier) = link.replier.take() {
+        link.heard = meta.env.now();
+        let reply = RegisterReply {
+            state: Some(state.to_proto()),
+            peer_address: pair.addresses[member.twin().index()].clone(),
+            live_sessions,
+            fenced_below,
+            lease_ms: meta.settings.pair.lease_ms,
+            beat_ms: meta.settings.pair.beat_ms,
+        };
+        replier.send::<RegisterRequest>(&reply, Payload::none());
+    }
+}
+
+fn tell(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number: u64) {
+    let Some(pair) = core.pairs.by_id.get(&id) else {
+        return;
+    };
+    let Some(state) = pair.keeper.state_for(member) else {
+        return;
+    };
+    let Some(link) = core.pairs.links.get(&number) else {
+        return;
+    };
+    let order = SetStateRequest {
+        state: Some(state.to_proto()),
+        peer_address: pair.addresses[member.twin().index()].clone(),
+    };
+    let connection = link.connection.clone();
+    let meta_in_task = meta.clone();
+    meta.env.spawn("pair order", async move {
+        let meta = meta_in_task;
+        match connection.call(&order, Payload::none()).await {
+            Ok(_) => {
+                let now = since(meta.env.now());
+                let core = &mut *meta.core.borrow_mut();
+                if let Some(pair) = core.pairs.by_id.get_mut(&id)
+                    && pair.members[member.index()] == Some(number)
+                {
+                    let actions = pair.keeper.acknowledged(member, state.epoch, now);
+                    perform(&meta, core, id, actions);
+                }
+            }
+            Err(weft_rpc::CallError::Lost(_)) => {}
+            Err(weft_rpc::CallError::Failed(failed)) => {
+                tracing::error!(pair = %id, %member, %state, %failed,
+                    "a data server does not take a state");
+            }
+        }
+    });
+}
+
+/// The state is in force: clients are told, those that waited are answered.
+fn publish(core: &mut Core, id: PairId, state: PairState) {
+    let members: Vec<PairMembers> = core.pairs.addresses_of(id).into_iter().collect();
+    let push = PairStates {
+        states: vec![state.to_proto()],
+        members: members.clone(),
+    };
+    for live in core.sessions.values() {
+        if let Some(connection) = &live.connection {
+            connection.notify(&push);
+        }
+    }
+    let Some(pair) = core.pairs.by_id.get_mut(&id) else {
+        return;
+    };
+    let waiting = std::mem::take(&mut pair.suspects);
+    let (answered, left): (Vec<_>, Vec<_>) = waiting
+        .into_iter()
+        .partition(|suspect| state.epoch > suspect.epoch);
+    pair.suspects = left;
+    for suspect in answered {
+        let reply = SuspectReply {
+            state: Some(state.to_proto()),
+            members: members.first().cloned(),
+        };
+        suspect
+            .replier
+            .send::<SuspectRequest>(&reply, Payload::none());
+    }
+}
+
+pub(crate) fn on_beat(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: BeatRequest,
+    replier: Replier,
+) {
+    let id = PairId(request.pair);
+    let known = Member::from_index(request.member)
+        .and_then(|member| Some((member, core.pairs.number_of(id, member, connection)?)));
+    let Some((member, number)) = known else {
+        return replier.fail(Failed::Refused("a beat without a registration".into()));
+    };
+    let now = meta.env.now();
+    let Some(pair) = core.pairs.by_id.get_mut(&id) else {
+        return replier.fail(Failed::Unavailable("the pair is being added".into()));
+    };
+    if !pair.keeper.is_welcomed(member, number) {
+        return replier.fail(Failed::Refused(
+            "a beat before the registration's answer".into(),
+        ));
+    }
+    let report = request.report.unwrap_or_default();
+    let epoch = Epoch(request.epoch);
+    let actions = pair
+        .keeper
+        .beat(member, epoch, request.twin_lost, report.load, since(now));
+    let state = pair.keeper.state_for(member).map(|state| state.to_proto());
+    replier.send::<BeatRequest>(&BeatReply { state }, Payload::none());
+    if let Some(link) = core.pairs.links.get_mut(&number) {
+        link.report = report;
+        link.heard = now;
+    }
+    if !actions.is_empty() {
+        perform(meta, core, id, actions);
+    }
+}
+
+pub(crate) fn on_recovered(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: RecoveredRequest,
+    replier: Replier,
+) {
+    let id = PairId(request.pair);
+    let member = match member_of(connection) {
+        Some((pair, member)) if pair == id => member,
+        _ => return replier.fail(Failed::Refused("only a member may say that".into())),
+    };
+    if core.pairs.number_of(id, member, connection).is_none() {
+        return replier.fail(Failed::Refused("the member has registered again".into()));
+    }
+    let Some(pair) = core.pairs.by_id.get_mut(&id) else {
+        return replier.fail(Failed::Refused("there is no such pair".into()));
+    };
+    let now = since(meta.env.now());
+    let actions = pair.keeper.recovered(member, Epoch(request.epoch), now);
+    replier.send::<RecoveredRequest>(&RecoveredReply {}, Payload::none());
+    perform(meta, core, id, actions);
+}
+
+pub(crate) fn on_suspect(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    _connection: &Connection,
+    request: SuspectRequest,
+    replier: Replier,
+) {
+    let id = PairId(request.pair);
+    let Some(pair) = core.pairs.by_id.get_mut(&id) else {
+        return replier.fail(Failed::Refused("there is no such pair".into()));
+    };
+    // A suspicion proves nothing, but the keeper looks at once.
+    let actions = pair.keeper.tick(since(meta.env.now()));
+    perform(meta, core, id, actions);
+    let epoch = Epoch(request.epoch);
+    let number = core.pairs.next_number;
+    core.pairs.next_number += 1;
+    let Some(pair) = core.pairs.by_id.get_mut(&id) else {
+        return;
+    };
+    pair.suspects.push(Suspect {
+        epoch,
+        number,
+        replier,
+    });
+    if pair.keeper.published().epoch > epoch || pair.suspects.len() > SUSPECTS_MAX {
+        return answer_suspect(core, id, number);
+    }
+    let meta = meta.clone();
+    meta.clone().env.spawn("suspicion", async move {
+        meta.env.sleep(SUSPECT_WAIT).await;
+        answer_suspect(&mut meta.core.borrow_mut(), id, number);
+    });
+}
+
+/// Answers one that still waits with the state as it is.
+fn answer_suspect(core: &mut Core, id: PairId, number: u64) {
+    let members = core.pairs.addresses_of(id);
+    let Some(pair) = core.pairs.by_id.get_mut(&id) else {
+        return;
+    };
+    let Some(at) = pair
+        .suspects
+        .iter()
+        .position(|suspect| suspect.number == number)
+    else {
+        return;
+    };
+    let suspect = pair.suspects.remove(at);
+    let state = Some(pair.keeper.published().to_proto());
+    let reply = SuspectReply { state, members };
+    suspect
+        .replier
+        .send::<SuspectRequest>(&reply, Payload::none());
+}
+
+/// A connection has ended: if it was a member's, the keeper must know.
+pub(crate) fn on_disconnect(meta: &Rc<Meta>, core: &mut Core, connection: &Connection, why: &str) {
+    let Some((id, member)) = member_of(connection) else {
+        return;
+    };
+    let Some(number) = core.pairs.number_of(id, member, connection) else {
+        core.pairs
+            .links
+            .retain(|_, link| !link.connection.same(connection));
+        return;
+    };
+    core.pairs.links.remove(&number);
+    if let Some(slots) = core.pairs.joining.get_mut(&id) {
+        slots[member.index()] = None;
+    }
+    let Some(pair) = core.pairs.by_id.get_mut(&id) else {
+        return;
+    };
+    pair.members[member.index()] = None;
+    let proof = connection.ended_by_peer();
+    tracing::info!(pair = %id, %member, proof, why, "a data server's connection is gone");
+    let actions = pair
+        .keeper
+        .connection_lost(member, number, proof, since(meta.env.now()));
+    perform(meta, core, id, actions);
+}
+
+/// Lets time pass for the keepers.
+pub(crate) async fn run_clock(meta: Rc<Meta>) {
+    loop {
+        let now = meta.env.now();
+        let wake = {
+            let core = meta.core.borrow();
+            let wakes = core.pairs.by_id.values();
+            wakes
+                .filter_map(|pair| pair.keeper.wake_at(since(now)))
+                .min()
+        };
+        let delay = wake.map_or(CLOCK_MAX, |at| at.saturating_sub(since(now)).min(CLOCK_MAX));
+        if meta
+            .env
+            .timeout(delay, meta.pairs_changed.notified())
+            .await
+            .is_ok()
+        {
+            continue;
+        }
+        if meta.env.now().since(now) > delay + STALL {
+            tracing::warn!(late = ?meta.env.now().since(now).saturating_sub(delay),
+                "this server stood still");
+            meta.env.sleep(STALL_CATCH_UP).await;
+        }
+        let core = &mut *meta.core.borrow_mut();
+        for id in core.pairs.ids() {
+            if let Some(pair) = core.pairs.by_id.get_mut(&id) {
+                let actions = pair.keeper.tick(since(meta.env.now()));
+                if !actions.is_empty() {
+                    perform(&meta, core, id, actions);
+                }
+            }
+        }
+    }
+}
+
+/// Changes the view in the coordinator, then here.
+pub(crate) async fn record_view(
+    meta: &Rc<Meta>,
+    change: impl Fn(&mut View),
+) -> Result<(), CoordinatorError> {
+    loop {
+        let mut view = meta.coordinator.view().await?;
+        change(&mut view);
+        view.version += 1;
+        match meta.coordinator.compare_and_set(view.clone()).await {
+            Ok(()) => {
+                let core = &mut *meta.core.borrow_mut();
+                if core.view.version < view.version {
+                    core.view = view;
+                }
+                return Ok(());
+            }
+            Err(CoordinatorError::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

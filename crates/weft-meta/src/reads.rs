@@ -1,0 +1,273 @@
+//! What changes nothing: lookup, inodes, directories, extended attributes, locks.
+//!
+//! A read is answered when what it saw is committed. Answers grant READ leases; where another client
+//! owns size and times, it is asked for them first.
+
+use crate::revocations::Conflict;
+use crate::server::{Core, Meta};
+use std::rc::Rc;
+use weft_namespace::EXECUTE;
+use weft_rpc::{Connection, Payload, Replier};
+use weft_types::{Ino, SessionId, Sn};
+use weft_wire::Rpc;
+use weft_wire::proto::{
+    Cred, FileKind, GetInodeReply, GetInodeRequest, GetLockReply, GetLockRequest, GetxattrReply,
+    GetxattrRequest, Inode, Lease, LeaseMode, LookupReply, LookupRequest, ReaddirReply,
+    ReaddirRequest,
+};
+use weft_wire::{Failed, proto};
+
+/// Most entries of one answer to readdir.
+const READDIR_MAX: usize = 4096;
+/// Bytes after which an answer to readdir ends: far below the longest message, and few enough that
+/// the answers of others are not held up.
+const READDIR_BYTES: usize = 512 << 10;
+
+/// Answers when what was seen is committed.
+fn answer<R: Rpc>(meta: &Rc<Meta>, core: &mut Core, seen: Sn, reply: R::Reply, replier: Replier)
+where
+    R::Reply: 'static,
+{
+    meta.when_committed(core, seen, move |_, _, result| match result {
+        Ok(()) => replier.send::<R>(&reply, Payload::none()),
+        Err(failed) => replier.fail(failed),
+    });
+}
+
+/// Refuses when what was seen is committed: that a name is absent can be news too.
+fn refuse(meta: &Rc<Meta>, core: &mut Core, seen: Sn, failed: Failed, replier: Replier) {
+    meta.when_committed(core, seen, move |_, _, result| {
+        replier.fail(result.err().unwrap_or(failed));
+    });
+}
+
+fn cred_of(cred: Option<Cred>) -> Cred {
+    // Who does not say who he is may do what anybody may.
+    cred.unwrap_or(Cred {
+        uid: 65534,
+        gid: 65534,
+        groups: Vec::new(),
+    })
+}
+
+fn ino_of(inode: &Inode) -> Ino {
+    Ino(inode.attr.as_ref().map_or(0, |attr| attr.ino))
+}
+
+fn is_file(inode: &Inode) -> bool {
+    inode
+        .attr
+        .as_ref()
+        .is_some_and(|attr| attr.kind == FileKind::Regular as i32)
+}
+
+/// Another session owns size and times of this inode: it is asked to share them.
+fn owned_elsewhere(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    session: SessionId,
+    inode: &Inode,
+) -> Option<Conflict> {
+    if !is_file(inode) {
+        return None;
+    }
+    meta.revoke(core, ino_of(inode), session, LeaseMode::LeaseRead, false)
+}
+
+fn grants(meta: &Rc<Meta>, core: &mut Core, session: SessionId, inos: &[Ino]) -> Vec<Lease> {
+    inos.iter()
+        .filter_map(|ino| meta.grant(core, *ino, session))
+        .collect()
+}
+
+pub(crate) fn on_lookup(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: LookupRequest,
+    replier: Replier,
+) {
+    let session = match core.check(connection, request.session, request.epoch) {
+        Ok(session) => session,
+        Err(failed) => return replier.fail(failed),
+    };
+    let parent = Ino(request.parent);
+    let cred = cred_of(request.cred.clone());
+    match core.state.lookup(&cred, parent, &request.name) {
+        Err(errno) => {
+            let seen = core.commits.seen([parent]);
+            refuse(meta, core, seen, errno.into(), replier);
+        }
+        Ok(None) => {
+            let seen = core.commits.seen([parent]);
+            let leases = grants(meta, core, session, &[parent]);
+            let reply = LookupReply {
+                inode: None,
+                leases,
+            };
+            answer::<LookupRequest>(meta, core, seen, reply, replier);
+        }
+        Ok(Some(inode)) => {
+            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode) {
+                let connection = connection.clone();
+                return meta.wait_for(core, conflict, replier, move |meta, core, replier| {
+                    on_lookup(meta, core, &connection, request, replier);
+                });
+            }
+            let ino = ino_of(&inode);
+            let seen = core.commits.seen([parent, ino]);
+            let leases = grants(meta, core, session, &[parent, ino]);
+            let reply = LookupReply {
+                inode: Some(inode),
+                leases,
+            };
+            answer::<LookupRequest>(meta, core, seen, reply, replier);
+        }
+    }
+}
+
+pub(crate) fn on_get_inode(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: GetInodeRequest,
+    replier: Replier,
+) {
+    let session = match core.check(connection, request.session, request.epoch) {
+        Ok(session) => session,
+        Err(failed) => return replier.fail(failed),
+    };
+    let ino = Ino(request.ino);
+    let seen = core.commits.seen([ino]);
+    match core.state.inode(ino) {
+        Err(errno) => refuse(meta, core, seen, errno.into(), replier),
+        Ok(inode) => {
+            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode) {
+                let connection = connection.clone();
+                return meta.wait_for(core, conflict, replier, move |meta, core, replier| {
+                    on_get_inode(meta, core, &connection, request, replier);
+                });
+            }
+            let leases = grants(meta, core, session, &[ino]);
+            let reply = GetInodeReply {
+                inode: Some(inode),
+                leases,
+            };
+            answer::<GetInodeRequest>(meta, core, seen, reply, replier);
+        }
+    }
+}
+
+pub(crate) fn on_readdir(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: ReaddirRequest,
+    replier: Replier,
+) {
+    let session = match core.check(connection, request.session, request.epoch) {
+        Ok(session) => session,
+        Err(failed) => return replier.fail(failed),
+    };
+    let ino = Ino(request.ino);
+    let cred = cred_of(request.cred);
+    let max = (request.max_entries as usize).clamp(1, READDIR_MAX);
+    let (mut entries, mut end, parent) = match core.state.readdir(&cred, ino, request.after, max) {
+        Ok(listed) => listed,
+        Err(errno) => {
+            let seen = core.commits.seen([ino]);
+            return refuse(meta, core, seen, errno.into(), replier);
+        }
+    };
+    let mut leases = grants(meta, core, session, &[ino]);
+    // Attributes are shown to who could have looked each name up.
+    let plus = request.plus && core.state.access(&cred, ino, EXECUTE).is_ok();
+    let mut bytes = 0;
+    let mut fits = entries.len();
+    for (at, entry) in entries.iter_mut().enumerate() {
+        let entry_ino = Ino(entry.ino);
+        let writer = core.state.write_lease(entry_ino);
+        if plus && writer.is_none_or(|writer| writer == session) {
+            entry.inode = core.state.inode(entry_ino).ok();
+            leases.extend(meta.grant(core, entry_ino, session));
+        }
+        bytes += prost::Message::encoded_len(entry) + 4;
+        if bytes > READDIR_BYTES && at + 1 < fits {
+            fits = at + 1;
+            break;
+        }
+    }
+    if fits < entries.len() {
+        entries.truncate(fits);
+        end = false;
+    }
+    let named = entries
+        .iter()
+        .filter(|entry| entry.inode.is_some())
+        .map(|entry| Ino(entry.ino));
+    let seen = core.commits.seen(std::iter::once(ino).chain(named));
+    let reply = ReaddirReply {
+        entries,
+        end,
+        leases,
+        parent: parent.0,
+    };
+    answer::<ReaddirRequest>(meta, core, seen, reply, replier);
+}
+
+pub(crate) fn on_getxattr(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: GetxattrRequest,
+    replier: Replier,
+) {
+    if let Err(failed) = core.check(connection, request.session, request.epoch) {
+        return replier.fail(failed);
+    }
+    let ino = Ino(request.ino);
+    let cred = cred_of(request.cred);
+    let found = if request.name.is_empty() {
+        core.state.listxattr(&cred, ino).map(|names| GetxattrReply {
+            value: Default::default(),
+            names: names.into_iter().map(|name| name.to_vec().into()).collect(),
+        })
+    } else {
+        core.state
+            .getxattr(&cred, ino, &request.name)
+            .map(|value| GetxattrReply {
+                value: value.to_vec().into(),
+                names: Vec::new(),
+            })
+    };
+    let seen = core.commits.seen([ino]);
+    match found {
+        Ok(reply) => answer::<GetxattrRequest>(meta, core, seen, reply, replier),
+        Err(errno) => refuse(meta, core, seen, errno.into(), replier),
+    }
+}
+
+pub(crate) fn on_get_lock(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: GetLockRequest,
+    replier: Replier,
+) {
+    let session = match core.check(connection, request.session, request.epoch) {
+        Ok(session) => session,
+        Err(failed) => return replier.fail(failed),
+    };
+    let Some(lock) = request.lock else {
+        return replier.fail(Failed::Refused("a question for a lock without one".into()));
+    };
+    let ino = Ino(request.ino);
+    let seen = core.commits.seen([ino]);
+    match core.state.get_lock(session, ino, &lock) {
+        Ok(conflict) => {
+            let reply: proto::GetLockReply = GetLockReply { conflict };
+            answer::<GetLockRequest>(meta, core, seen, reply, replier);
+        }
+        Err(errno) => refuse(meta, core, seen, errno.into(), replier),
+    }
+}

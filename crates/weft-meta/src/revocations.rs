@@ -1,0 +1,290 @@
+//! Giving leases and getting them back; what waits for that meanwhile.
+//!
+//! The rules are in `docs/protocols/leases.md`, the table is `leases.rs`. A request that cannot go on is
+//! parked by the inode whose lease it waits for and handled anew, from its beginning, when that has
+//! come back; nobody else waits.
+
+use crate::leases::{Held, Revocation};
+use crate::server::{Core, Meta};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use weft_rpc::{CallError, Payload, Replier};
+use weft_types::{Ino, SessionId};
+use weft_wire::Failed;
+use weft_wire::proto::{self, Lease, LeaseMode, RevokeReply, RevokeRequest, op};
+
+/// Requests that may be parked. Clients bound what they have outstanding; a hostile one must not fill
+/// the memory.
+const PARKED_MAX: usize = 1 << 16;
+
+/// What a request waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Conflict {
+    /// A lease on this inode has to come back.
+    Inode(Ino),
+    /// A session of an earlier reign has to take itself up again, or end.
+    Return,
+}
+
+type Parked = Box<dyn FnOnce(&Rc<Meta>, &mut Core)>;
+
+/// Requests that wait, in order of arrival.
+#[derive(Default)]
+pub(crate) struct Parking {
+    by_inode: BTreeMap<Ino, Vec<Parked>>,
+    for_return: Vec<Parked>,
+    count: usize,
+}
+
+impl Parking {
+    fn has(&self, ino: Ino) -> bool {
+        !self.by_inode.is_empty() && self.by_inode.contains_key(&ino)
+    }
+
+    /// How many requests wait.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+}
+
+impl Meta {
+    /// Parks a request. `again` handles it anew.
+    pub(crate) fn wait_for(
+        &self,
+        core: &mut Core,
+        conflict: Conflict,
+        replier: Replier,
+        again: impl FnOnce(&Rc<Meta>, &mut Core, Replier) + 'static,
+    ) {
+        let parking = &mut core.parking;
+        if parking.count >= PARKED_MAX {
+            let why = "too many requests wait for leases".into();
+            return replier.fail(Failed::Unavailable(why));
+        }
+        parking.count += 1;
+        let parked: Parked = Box::new(move |meta, core| again(meta, core, replier));
+        match conflict {
+            Conflict::Inode(ino) => parking.by_inode.entry(ino).or_default().push(parked),
+            Conflict::Return => parking.for_return.push(parked),
+        }
+    }
+
+    /// Handles anew what waited for this inode.
+    pub(crate) fn retry(self: &Rc<Self>, core: &mut Core, ino: Ino) {
+        let waiting = core.parking.by_inode.remove(&ino).unwrap_or_default();
+        core.parking.count -= waiting.len();
+        for parked in waiting {
+            parked(self, core);
+        }
+    }
+
+    /// Handles anew what waited for sessions of an earlier reign.
+    pub(crate) fn retry_returned(self: &Rc<Self>, core: &mut Core) {
+        let waiting = std::mem::take(&mut core.parking.for_return);
+        core.parking.count -= waiting.len();
+        for parked in waiting {
+            parked(self, core);
+        }
+    }
+
+    /// Asks all sessions but one to give back what goes beyond `to` on an inode. None: nobody has
+    /// anything that does.
+    pub(crate) fn revoke(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        but: SessionId,
+        to: LeaseMode,
+        unlinking: bool,
+    ) -> Option<Conflict> {
+        let mut conflict = None;
+        if let Some(writer) = core.state.write_lease(ino)
+            && writer != but
+        {
+            self.begin_revocation(core, ino, writer, to, unlinking);
+            conflict = Some(Conflict::Inode(ino));
+        }
+        if to == LeaseMode::LeaseRead {
+            return conflict;
+        }
+        for (session, held) in core.leases.others(ino, but) {
+            if held == Held::Read || unlinking {
+                self.begin_revocation(core, ino, session, LeaseMode::LeaseNone, unlinking);
+                conflict = Some(Conflict::Inode(ino));
+            }
+        }
+        if conflict.is_none() && core.someone_is_to_return(but) {
+            conflict = Some(Conflict::Return);
+        }
+        conflict
+    }
+
+    fn begin_revocation(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+        to: LeaseMode,
+        unlinking: bool,
+    ) {
+        let now = self.env.now();
+        if core
+            .leases
+            .begin_revocation(ino, session, to, unlinking, now)
+            .is_some()
+        {
+            core.metrics.revocations.inc();
+            self.send_revocation(core, ino, session);
+        }
+    }
+
+    /// Sends a revocation that is on its way, if the session has a connection now. (If it has none, it
+    /// is sent when the session is back.)
+    fn send_revocation(self: &Rc<Self>, core: &mut Core, ino: Ino, session: SessionId) {
+        let Some(connection) = core
+            .sessions
+            .get(&session)
+            .and_then(|live| live.connection.clone())
+        else {
+            return;
+        };
+        let Some((_, revocation)) = core
+            .leases
+            .revocations_of(session)
+            .find(|(of, _)| *of == ino)
+        else {
+            return;
+        };
+        let meta = self.clone();
+        self.env.spawn("revocation", async move {
+            let request = RevokeRequest {
+                ino: ino.0,
+                to: revocation.to as i32,
+                seq: revocation.seq,
+                unlinking: revocation.unlinking,
+            };
+            match connection.call(&request, Payload::none()).await {
+                Ok((reply, _)) => {
+                    let core = &mut *meta.core.borrow_mut();
+                    if core.leases.end_revocation(ino, session, revocation.seq) {
+                        meta.given_back(core, ino, session, revocation, reply);
+                    }
+                }
+                // It is sent again when the session is taken up, or ends with the session.
+                Err(CallError::Lost(_)) => {}
+                Err(CallError::Failed(failed)) => {
+                    tracing::warn!(%session, %ino, %failed,
+                        "a client refuses to give a lease back; its session will end");
+                }
+            }
+        });
+    }
+
+    /// Sends again what a session was asked for over a connection that broke. Its READ leases it gave
+    /// back by coming back.
+    pub(crate) fn resume_revocations(self: &Rc<Self>, core: &mut Core, session: SessionId) {
+        let pending: Vec<_> = core.leases.revocations_of(session).collect();
+        for (ino, _) in pending {
+            self.send_revocation(core, ino, session);
+        }
+    }
+
+    /// The session has given its lease on an inode back.
+    fn given_back(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+        revocation: Revocation,
+        reply: RevokeReply,
+    ) {
+        if core.state.write_lease(ino) == Some(session) {
+            if let Some(mut owed) = reply.owed {
+                owed.ino = ino.0;
+                owed.owed = true;
+                let (told, _) = self.apply_for(core, session, op::Op::Setattr(owed));
+                if told.failure_errno != 0 {
+                    tracing::warn!(%session, %ino, errno = told.failure_errno,
+                        "what a client owed of a file cannot be taken");
+                }
+            }
+            let drop = proto::DropLease { ino: ino.0 };
+            self.apply_for(core, session, op::Op::DropLease(drop));
+        }
+        if revocation.to == LeaseMode::LeaseRead {
+            core.leases.grant(ino, session);
+        } else if reply.open && revocation.unlinking {
+            // From now on the inode lives until the session releases it, name or no name.
+            let orphan = proto::Orphan {
+                ino: ino.0,
+                session: session.0,
+            };
+            self.apply_own(core, op::Op::Orphan(orphan));
+            core.leases.remove(ino, session);
+        } else if reply.open {
+            core.leases.note_open(ino, session);
+        } else {
+            core.leases.remove(ino, session);
+        }
+        self.retry(core, ino);
+    }
+
+    /// A session that has lost its connection had been asked for a READ lease; it comes back without
+    /// any.
+    pub(crate) fn answered_by_return(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+        open: bool,
+    ) {
+        let asked = core
+            .leases
+            .revocations_of(session)
+            .find(|(of, _)| *of == ino);
+        if let Some((_, revocation)) = asked
+            && core.leases.end_revocation(ino, session, revocation.seq)
+        {
+            self.given_back(
+                core,
+                ino,
+                session,
+                revocation,
+                RevokeReply { open, owed: None },
+            );
+        }
+    }
+
+    /// Grants what the session may have on an inode with a reply: its own WRITE lease, or READ if
+    /// nobody stands against it.
+    pub(crate) fn grant(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+    ) -> Option<Lease> {
+        let lease = |mode, seq| Lease {
+            ino: ino.0,
+            mode: mode as i32,
+            seq,
+            start: 0,
+            end: u64::MAX,
+        };
+        match core.state.write_lease(ino) {
+            Some(writer) if writer == session => {
+                let disputed = core.leases.is_revoking(ino, session);
+                return (!disputed).then(|| lease(LeaseMode::LeaseWrite, core.leases.next_seq()));
+            }
+            Some(_) => return None,
+            None => {}
+        }
+        if core.leases.is_disputed(ino) || core.parking.has(ino) {
+            return None;
+        }
+        let (seq, too_many) = core.leases.grant(ino, session);
+        if let Some(oldest) = too_many {
+            self.begin_revocation(core, oldest, session, LeaseMode::LeaseNone, false);
+        }
+        Some(lease(LeaseMode::LeaseRead, seq))
+    }
+}

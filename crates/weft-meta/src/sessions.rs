@@ -1,0 +1,273 @@
+//! Sessions: opened, renewed, taken up again, said goodbye to. How they end by themselves is in
+//! `expiry.rs`; the rules are in `docs/protocols/leases.md`.
+
+use crate::server::{Core, Meta, ROOT};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use weft_env::Mono;
+use weft_namespace::State;
+use weft_rpc::{Connection, Payload, Replier};
+use weft_types::{Ino, SessionId};
+use weft_wire::Failed;
+use weft_wire::proto::{
+    self, ChangeReply, ChangeRequest, Identity, RenewReply, RenewRequest, SessionReply,
+    SessionRequest, identity::Role, op,
+};
+
+/// Sessions that may be open: far more than a cluster has clients; each costs a few hundred bytes in
+/// every image.
+const SESSIONS_MAX: usize = 100_000;
+
+/// What is known of a session besides its journaled part.
+pub(crate) struct Live {
+    /// Where it is reached; None while it is away.
+    pub connection: Option<Connection>,
+    /// Not renewed by then, it ends.
+    pub deadline: Mono,
+    /// It has been opened or taken up in this reign. Until then it counts as holding READ on
+    /// everything.
+    pub is_back: bool,
+    /// It is over; what it was writing is being settled.
+    pub ending: bool,
+}
+
+impl Live {
+    /// The sessions that were open when this reign began.
+    pub(crate) fn of_earlier_reign(state: &State, deadline: Mono) -> BTreeMap<SessionId, Live> {
+        let live = |_| Live {
+            connection: None,
+            deadline,
+            is_back: false,
+            ending: false,
+        };
+        state
+            .sessions()
+            .map(|summary| (summary.session, live(())))
+            .collect()
+    }
+}
+
+impl Core {
+    /// May this request be served? Every request of a session passes here first.
+    pub(crate) fn check(
+        &self,
+        connection: &Connection,
+        session: u64,
+        epoch: u64,
+    ) -> Result<SessionId, Failed> {
+        if epoch != self.epoch.0 {
+            return Err(Failed::Stale(self.epoch.0));
+        }
+        let id = SessionId(session);
+        match self.sessions.get(&id) {
+            Some(live) if live.ending => {
+                Err(Failed::Fenced("the session was not renewed in time".into()))
+            }
+            Some(live) if live.connection.as_ref().is_some_and(|c| c.same(connection)) => Ok(id),
+            Some(_) => {
+                let why = "the session has to be taken up over this connection first";
+                Err(Failed::Unavailable(why.into()))
+            }
+            None => Err(Failed::Fenced("there is no such session".into())),
+        }
+    }
+
+    /// A session of an earlier reign, other than `but`, may still hold READ leases.
+    pub(crate) fn someone_is_to_return(&self, but: SessionId) -> bool {
+        self.sessions
+            .iter()
+            .any(|(id, live)| !live.is_back && !live.ending && *id != but)
+    }
+
+    fn session_reply(
+        &self,
+        meta: &Meta,
+        session: SessionId,
+        write_leases: Vec<u64>,
+    ) -> SessionReply {
+        SessionReply {
+            session: session.0,
+            epoch: self.epoch.0,
+            view: Some(self.view.clone()),
+            pairs: self.pairs.published(),
+            term_ms: meta.settings.session_term_ms,
+            root_ino: ROOT,
+            write_leases,
+        }
+    }
+}
+
+pub(crate) fn on_session(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: SessionRequest,
+    replier: Replier,
+) {
+    if request.session == 0 {
+        open(meta, core, connection, request, replier);
+    } else {
+        take_up(meta, core, connection, request, replier);
+    }
+}
+
+fn open(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: SessionRequest,
+    replier: Replier,
+) {
+    if let Some(failed) = core.commits.refusal() {
+        return replier.fail(failed);
+    }
+    if core.sessions.len() >= SESSIONS_MAX {
+        return replier.fail(Failed::Unavailable("too many sessions are open".into()));
+    }
+    let open = proto::OpenSession { name: request.name };
+    let name = open.name.clone();
+    let (reply, sn) = meta.apply_own(core, op::Op::OpenSession(open));
+    let session = SessionId(reply.session);
+    attach(meta, core, connection, session);
+    tracing::info!(%session, name, peer = connection.peer(), "session opened");
+    meta.when_committed(core, sn, move |meta, core, result| match result {
+        Ok(()) => {
+            let reply = core.session_reply(meta, session, Vec::new());
+            replier.send::<SessionRequest>(&reply, Payload::none());
+        }
+        Err(failed) => replier.fail(failed),
+    });
+}
+
+/// The session is reached over this connection from now on.
+fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: SessionId) {
+    connection.set_identity(Identity {
+        role: Role::Client as i32,
+        id: session.0,
+        incarnation: connection.identity().incarnation,
+    });
+    let live = Live {
+        connection: Some(connection.clone()),
+        deadline: meta.env.now() + meta.settings.session_term(),
+        is_back: true,
+        ending: false,
+    };
+    if let Some(before) = core.sessions.insert(session, live)
+        && let Some(old) = before.connection
+        && !old.same(connection)
+    {
+        old.close("the session is taken up over another connection");
+    }
+}
+
+fn take_up(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: SessionRequest,
+    replier: Replier,
+) {
+    let session = SessionId(request.session);
+    match core.sessions.get(&session) {
+        Some(live) if !live.ending => {}
+        _ => return replier.fail(Failed::Fenced("the session has ended".into())),
+    }
+    attach(meta, core, connection, session);
+
+    // By coming back it has given its READ leases back; what it has open must be asked about when it
+    // is unlinked.
+    let open: BTreeSet<Ino> = request.open_inodes.iter().copied().map(Ino).collect();
+    core.leases.drop_reads(session);
+    for ino in &open {
+        core.leases.note_open(*ino, session);
+    }
+    let declared: BTreeSet<Ino> = request.write_leases.iter().copied().map(Ino).collect();
+    let held = core.state.write_leases_of(session);
+    let (kept, lost): (Vec<Ino>, Vec<Ino>) =
+        held.into_iter().partition(|ino| declared.contains(ino));
+    let answered: Vec<Ino> = core
+        .leases
+        .revocations_of(session)
+        .map(|(ino, _)| ino)
+        .filter(|ino| core.state.write_lease(*ino) != Some(session))
+        .collect();
+    for ino in &answered {
+        meta.answered_by_return(core, *ino, session, open.contains(ino));
+    }
+    tracing::info!(%session, peer = connection.peer(), write_leases = kept.len(),
+        open = open.len(), "session taken up");
+    if !lost.is_empty() {
+        // It gave them back, but its word was lost with the reign: how long the files are is found
+        // again from the objects.
+        meta.settle_given_back(session, lost);
+    }
+    // What it has may rest on entries that are not committed yet.
+    let sn = core.commits.newest();
+    meta.when_committed(core, sn, move |meta, core, result| match result {
+        Ok(()) => {
+            let kept = kept.into_iter().map(|ino| ino.0).collect();
+            let reply = core.session_reply(meta, session, kept);
+            replier.send::<SessionRequest>(&reply, Payload::none());
+            meta.resume_revocations(core, session);
+        }
+        Err(failed) => replier.fail(failed),
+    });
+    meta.retry_returned(core);
+}
+
+pub(crate) fn on_renew(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: RenewRequest,
+    replier: Replier,
+) {
+    match core.check(connection, request.session, request.epoch) {
+        Ok(session) => {
+            if let Some(live) = core.sessions.get_mut(&session) {
+                live.deadline = meta.env.now() + meta.settings.session_term();
+            }
+            replier.send::<RenewRequest>(&RenewReply {}, Payload::none());
+        }
+        Err(failed) => replier.fail(failed),
+    }
+}
+
+/// The client ends its session and has settled everything itself.
+pub(crate) fn on_goodbye(meta: &Rc<Meta>, core: &mut Core, session: SessionId, replier: Replier) {
+    if let Some(failed) = core.commits.refusal() {
+        return replier.fail(failed);
+    }
+    let sn = meta.close_session(core, session, true);
+    tracing::info!(%session, "session closed");
+    meta.when_committed(core, sn, move |_, _, result| match result {
+        Ok(()) => {
+            let reply = proto::OpReply {
+                session: session.0,
+                ..Default::default()
+            };
+            let reply = ChangeReply {
+                reply: Some(reply),
+                leases: Vec::new(),
+            };
+            replier.send::<ChangeRequest>(&reply, Payload::none());
+        }
+        Err(failed) => replier.fail(failed),
+    });
+}
+
+/// A connection is gone: its session is away until it is taken up or ends.
+pub(crate) fn on_disconnect(core: &mut Core, connection: &Connection) {
+    let identity = connection.identity();
+    if identity.role != Role::Client as i32 {
+        return;
+    }
+    if let Some(live) = core.sessions.get_mut(&SessionId(identity.id))
+        && live
+            .connection
+            .as_ref()
+            .is_some_and(|of| of.same(connection))
+    {
+        live.connection = None;
+    }
+}

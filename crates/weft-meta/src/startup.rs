@@ -1,0 +1,100 @@
+//! What a server finds when it starts: the newest good image, the journal after it.
+
+use crate::{MetaError, Settings};
+use weft_env::Env;
+use weft_journal::{ImageReader, Journal, JournalError, Location, Reader, images};
+use weft_namespace::{Loader, State};
+use weft_types::{Epoch, GroupId, Sn};
+use weft_wire::proto::Batch;
+
+/// What was found, ready to go on.
+pub(crate) struct Started {
+    pub state: State,
+    pub journal: Journal,
+    pub journal_epoch: Epoch,
+    /// Time of the last entry, in nanoseconds since 1970.
+    pub last_time: i128,
+    /// Entries since the image that was loaded.
+    pub entries_since_image: u64,
+}
+
+pub(crate) fn location(settings: &Settings) -> Location {
+    Location {
+        dir: settings.dir.clone(),
+        cluster_id: settings.cluster_id.clone(),
+        group: GroupId(settings.group),
+    }
+}
+
+/// Time of an entry, in nanoseconds since 1970.
+fn nanos(entry: &weft_wire::proto::Entry) -> i128 {
+    entry.time.as_ref().map_or(0, |time| {
+        i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos)
+    })
+}
+
+/// Applies a batch of the journal; answers the time of its last entry.
+pub(crate) fn replay(state: &mut State, batch: &Batch) -> i128 {
+    for entry in &batch.entries {
+        state.apply(entry);
+    }
+    batch.entries.iter().map(nanos).max().unwrap_or_default()
+}
+
+/// Loads image and journal and opens the journal for appending.
+pub(crate) async fn load(env: &Env, settings: &Settings) -> Result<Started, MetaError> {
+    let location = location(settings);
+    let (mut state, sn, image_epoch) = newest_image(env, &location).await?;
+    let mut reader = Reader::open(env, &location, sn).await?;
+    let (mut last_time, mut entries) = (0, 0);
+    while let Some(batch) = reader.next().await? {
+        last_time = last_time.max(replay(&mut state, &batch));
+        entries += batch.entries.len() as u64;
+    }
+    let tail = reader.finish()?;
+    let journal_epoch = tail.epoch.max(image_epoch);
+    tracing::info!(image = %sn, entries, next = %tail.next, "journal read");
+    let journal = Journal::open(env, location, settings.journal.sync, tail).await?;
+    Ok(Started {
+        state,
+        journal,
+        journal_epoch,
+        last_time,
+        entries_since_image: entries,
+    })
+}
+
+/// The newest image that is good, and its sn; an empty name space at sn 0 if there is none.
+async fn newest_image(env: &Env, location: &Location) -> Result<(State, Sn, Epoch), MetaError> {
+    let all = images(env, &location.dir)?;
+    for sn in all.iter().rev() {
+        match read_image(env, location, *sn).await {
+            Ok((state, epoch)) => return Ok((state, *sn, epoch)),
+            Err(error @ JournalError::Corrupt { .. }) => {
+                // An older one and the journal after it hold the same.
+                tracing::error!(%error, "an image is damaged; taking an older one");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((State::new(), Sn(0), Epoch(0)))
+}
+
+/// Reads one image.
+pub(crate) async fn read_image(
+    env: &Env,
+    location: &Location,
+    sn: Sn,
+) -> Result<(State, Epoch), JournalError> {
+    let mut reader = ImageReader::open(env, location, sn).await?;
+    let mut loader = Loader::new();
+    while let Some(record) = reader.next().await? {
+        loader
+            .push(&record)
+            .map_err(|error| reader.damaged(error.to_string()))?;
+    }
+    let state = loader
+        .finish()
+        .map_err(|error| reader.damaged(error.to_string()))?;
+    Ok((state, reader.epoch()))
+}
