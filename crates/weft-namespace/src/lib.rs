@@ -34,7 +34,7 @@ mod state;
 
 pub use access::{EXECUTE, READ, WRITE};
 pub use errno::Errno;
-pub use image::{ImageError, Loader};
+pub use image::{ImageError, Loader, Records};
 pub use layouts::WIDTH_MAX;
 pub use locks::LOCKS_MAX;
 pub use ops::Touch;

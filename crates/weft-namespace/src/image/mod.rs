@@ -9,6 +9,7 @@ mod load;
 mod save;
 
 pub use load::Loader;
+pub use save::Records;
 
 use crate::state::State;
 use twox_hash::xxhash3_128;
@@ -75,21 +76,22 @@ impl State {
     /// Equal states have equal digests, whatever happened on the way to them; states that differ have
     /// different ones but for chance. Walks the whole state.
     pub fn digest(&self) -> u128 {
-        let mut digest = Digest::new();
-        save::records(self, &mut |record| digest.add(record));
-        digest.finish()
+        let mut records = self.records();
+        while records.next().is_some() {}
+        records.digest()
+    }
+
+    /// The image, record by record.
+    pub fn records(&self) -> Records<'_> {
+        Records::new(self)
     }
 
     /// Hands the image to `sink`, record by record, in order. Each record is below 100 KiB.
     pub fn save(&self, sink: &mut dyn FnMut(&[u8])) {
-        let mut digest = Digest::new();
-        let mut count = 0;
-        save::records(self, &mut |record| {
-            digest.add(record);
-            count += 1;
+        let mut records = self.records();
+        while let Some(record) = records.next() {
             sink(record);
-        });
-        save::end(count, digest.finish(), sink);
+        }
     }
 
     /// Rebuilds the state from the records of an image. Everything is checked; nothing that a record

@@ -1,6 +1,6 @@
 //! Writing an image: the walk over the state.
 
-use super::{ENTRIES_MAX, VERSION};
+use super::{Digest, ENTRIES_MAX, VERSION};
 use crate::inode::{Body, Inode};
 use crate::layouts::Shape;
 use crate::state::State;
@@ -14,139 +14,189 @@ use weft_wire::proto::{
     ImageRecord, ImageReply, ImageSession, ImageShape, ImageSlot, ImageXattr, ObjectName,
 };
 
-/// Encodes records into one buffer that is used again and again.
-struct Writer<'a> {
+/// The records of an image one after the other, for who cannot stop for all of them at once.
+pub struct Records<'a> {
+    rest: Box<dyn Iterator<Item = Record> + 'a>,
     buffer: Vec<u8>,
-    sink: &'a mut dyn FnMut(&[u8]),
+    digest: Digest,
+    count: u64,
+    ended: bool,
 }
 
-impl Writer<'_> {
-    fn put(&mut self, record: Record) {
-        self.buffer.clear();
-        ImageRecord {
-            record: Some(record),
+impl<'a> Records<'a> {
+    pub(super) fn new(state: &'a State) -> Records<'a> {
+        Records {
+            rest: Box::new(walk(state)),
+            buffer: Vec::new(),
+            digest: Digest::new(),
+            count: 0,
+            ended: false,
         }
-        .encode(&mut self.buffer)
-        .expect("a Vec has room for every message");
-        (self.sink)(&self.buffer);
+    }
+
+    /// The next record, below 100 KiB; None after the last. (No iterator: it borrows what it answers.)
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Option<&[u8]> {
+        if self.ended {
+            return None;
+        }
+        let record = match self.rest.next() {
+            Some(record) => record,
+            None => {
+                self.ended = true;
+                let digest = self.digest.finish();
+                Record::End(ImageEnd {
+                    records: self.count,
+                    digest_high: (digest >> 64) as u64,
+                    digest_low: digest as u64,
+                })
+            }
+        };
+        self.buffer.clear();
+        let record = ImageRecord {
+            record: Some(record),
+        };
+        record
+            .encode(&mut self.buffer)
+            .expect("a Vec has room for every message");
+        if !self.ended {
+            self.digest.add(&self.buffer);
+            self.count += 1;
+        }
+        Some(&self.buffer)
+    }
+
+    /// The digest of the state, once all records have been taken.
+    pub fn digest(&self) -> u128 {
+        self.digest.finish()
     }
 }
 
 /// All records but the last.
-pub(super) fn records(state: &State, sink: &mut dyn FnMut(&[u8])) {
-    let mut out = Writer {
-        buffer: Vec::new(),
-        sink,
-    };
-    out.put(Record::Header(ImageHeader {
+fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
+    let header = Record::Header(ImageHeader {
         version: VERSION,
         reign: state.reign.0,
         next_session: state.next_session,
         next_trim: state.next_trim,
         next_deletion: state.next_deletion,
-    }));
-    for pair in state.pairs.values() {
-        out.put(Record::Pair(*pair));
-    }
-    for (slot, next_counter) in &state.counters {
-        let slot = u32::from(slot.0);
-        out.put(Record::Slot(ImageSlot {
-            slot,
+    });
+    let pairs = state.pairs.values().map(|pair| Record::Pair(*pair));
+    let slots = state.counters.iter().map(|(slot, next_counter)| {
+        Record::Slot(ImageSlot {
+            slot: u32::from(slot.0),
             next_counter: *next_counter,
-        }));
-    }
-    for (id, session) in &state.sessions {
-        out.put(Record::Session(ImageSession {
+        })
+    });
+    std::iter::once(header)
+        .chain(pairs)
+        .chain(slots)
+        .chain(sessions(state))
+        .chain(inodes(state))
+        .chain(locks(state))
+        .chain(deletions(state))
+}
+
+fn sessions(state: &State) -> impl Iterator<Item = Record> + '_ {
+    state.sessions.iter().flat_map(|(id, session)| {
+        let head = Record::Session(ImageSession {
             session: id.0,
             name: session.name.clone(),
             acknowledged_below: session.acknowledged_below.0,
-        }));
-        for (operation, reply) in session.replies() {
-            let reply = reply.to_vec().into();
-            out.put(Record::Reply(ImageReply {
+        });
+        let replies = session.replies().map(|(operation, reply)| {
+            Record::Reply(ImageReply {
                 session: id.0,
                 operation: operation.0,
-                reply,
-            }));
-        }
-    }
-    inodes(state, &mut out);
-    for (ino, locks) in &state.locks {
-        for (flock, range) in locks.iter() {
-            out.put(Record::Lock(ImageLock {
+                reply: reply.to_vec().into(),
+            })
+        });
+        std::iter::once(head).chain(replies)
+    })
+}
+
+fn locks(state: &State) -> impl Iterator<Item = Record> + '_ {
+    state.locks.iter().flat_map(|(ino, locks)| {
+        locks.iter().map(|(flock, range)| {
+            Record::Lock(ImageLock {
                 ino: ino.0,
                 session: range.owner.session.0,
                 lock: Some(range.to_proto(flock)),
-            }));
-        }
-    }
-    for (queue_id, (pair, object)) in &state.deletions {
-        let object = ObjectName {
-            ino: object.ino.0,
-            generation: object.generation,
-        };
-        out.put(Record::Deletion(ImageDeletion {
+            })
+        })
+    })
+}
+
+fn deletions(state: &State) -> impl Iterator<Item = Record> + '_ {
+    let deletions = state.deletions.iter();
+    deletions.map(|(queue_id, (pair, object))| {
+        Record::Deletion(ImageDeletion {
             queue_id: *queue_id,
             pair: pair.0,
-            object: Some(object),
-        }));
-    }
+            object: Some(ObjectName {
+                ino: object.ino.0,
+                generation: object.generation,
+            }),
+        })
+    })
 }
 
-/// The last record.
-pub(super) fn end(records: u64, digest: u128, sink: &mut dyn FnMut(&[u8])) {
-    Writer {
-        buffer: Vec::new(),
-        sink,
-    }
-    .put(Record::End(ImageEnd {
-        records,
-        digest_high: (digest >> 64) as u64,
-        digest_low: digest as u64,
-    }));
-}
-
-fn inodes(state: &State, out: &mut Writer) {
+fn inodes(state: &State) -> impl Iterator<Item = Record> + '_ {
     let mut shapes: BTreeMap<Rc<Shape>, u32> = BTreeMap::new();
-    for (ino, inode) in &state.inodes {
+    state.inodes.iter().flat_map(move |(ino, inode)| {
         let mut shape = 0;
+        let mut new_shape = None;
         if let Body::File(file) = &inode.body {
             let next = shapes.len() as u32;
             shape = *shapes.entry(Rc::clone(&file.shape)).or_insert(next);
             if shape == next {
                 let layout = Some(file.shape.to_proto(0));
-                out.put(Record::Shape(ImageShape {
+                new_shape = Some(Record::Shape(ImageShape {
                     number: next,
                     layout,
                 }));
             }
         }
-        out.put(Record::Inode(inode_record(state, *ino, inode, shape)));
-        if let Body::Directory(directory) = &inode.body {
-            let mut entries = directory.after(0).map(|(cookie, entry)| ImageEntry {
-                name: entry.name.to_vec().into(),
-                ino: entry.ino.0,
-                cookie,
-            });
-            loop {
-                let some: Vec<ImageEntry> = entries.by_ref().take(ENTRIES_MAX).collect();
-                if some.is_empty() {
-                    break;
-                }
-                out.put(Record::Entries(ImageEntries {
-                    directory: ino.0,
-                    entries: some,
-                }));
-            }
-        }
-        for (name, value) in state.xattrs.get(ino).into_iter().flatten() {
-            out.put(Record::Xattr(ImageXattr {
+        let record = Record::Inode(inode_record(state, *ino, inode, shape));
+        let xattrs = state.xattrs.get(ino).into_iter().flatten();
+        let xattrs = xattrs.map(|(name, value)| {
+            Record::Xattr(ImageXattr {
                 ino: ino.0,
                 name: name.to_vec().into(),
                 value: value.to_vec().into(),
-            }));
-        }
-    }
+            })
+        });
+        new_shape
+            .into_iter()
+            .chain(std::iter::once(record))
+            .chain(entries(*ino, inode))
+            .chain(xattrs)
+    })
+}
+
+/// The entries of a directory, some in each record.
+fn entries(ino: Ino, inode: &Inode) -> impl Iterator<Item = Record> + '_ {
+    let directory = match &inode.body {
+        Body::Directory(directory) => Some(directory),
+        _ => None,
+    };
+    let mut entries = directory
+        .into_iter()
+        .flat_map(|directory| directory.after(0))
+        .map(|(cookie, entry)| ImageEntry {
+            name: entry.name.to_vec().into(),
+            ino: entry.ino.0,
+            cookie,
+        });
+    std::iter::from_fn(move || {
+        let some: Vec<ImageEntry> = entries.by_ref().take(ENTRIES_MAX).collect();
+        (!some.is_empty()).then(|| {
+            Record::Entries(ImageEntries {
+                directory: ino.0,
+                entries: some,
+            })
+        })
+    })
 }
 
 fn inode_record(state: &State, ino: Ino, inode: &Inode, shape: u32) -> ImageInode {
