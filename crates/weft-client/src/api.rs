@@ -1,10 +1,14 @@
 //! The operations of a [`Client`].
 
+use crate::core::Core;
+use crate::session::Session;
 use crate::settings::Settings;
 use crate::types::*;
+use crate::writeback;
 use bytes::Bytes;
 use std::rc::Rc;
 use weft_env::Env;
+use weft_wire::proto::{self, ExplainRequest, StatusRequest, op};
 
 /// Why a client could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -22,22 +26,50 @@ pub enum ClientError {
 
 /// A session with a cluster. Clones share it.
 #[derive(Clone)]
-pub struct Client(Rc<Env>);
+pub struct Client(Rc<Core>);
 
 /// Names are bytes without `/` and NUL; `.` and `..` are not names here.
 ///
 /// Every operation fails with an errno as Linux's system call of that name does, and with EIO
-/// when servers stay away longer than the patience.
+/// when servers stay away longer than the patience. Changes that were begun are finished though
+/// their futures are dropped.
 impl Client {
     /// Opens a session. Waits for a metadata server at most as long as the patience.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn connect(
-        _env: Env,
-        _settings: Settings,
-    ) -> std::result::Result<Client, ClientError> {
-        Err(ClientError::Refused("not built yet".into()))
+    pub async fn connect(env: Env, settings: Settings) -> std::result::Result<Client, ClientError> {
+        if settings.meta.is_empty() {
+            return Err(ClientError::Settings(
+                "`meta` names no metadata server".into(),
+            ));
+        }
+        let core = Core::new(env.clone(), settings);
+        env.spawn("session", Session::keep(Rc::downgrade(&core)));
+        env.spawn("write-behind", writeback::age(Rc::downgrade(&core)));
+        let refused = async {
+            loop {
+                env.sleep(REFUSAL_PAUSE).await;
+                if let (why, true) = core.session.last_failure() {
+                    return why;
+                }
+            }
+        };
+        let connected = std::pin::pin!(core.session.connected());
+        let refused = std::pin::pin!(refused);
+        let first = futures_util::future::select(connected, refused);
+        let outcome = match env.timeout(core.patience(), first).await {
+            Ok(futures_util::future::Either::Left(_)) => None,
+            Ok(futures_util::future::Either::Right((why, _))) => Some(ClientError::Refused(why)),
+            Err(_) => Some(ClientError::Unreachable(core.session.last_failure().0)),
+        };
+        match outcome {
+            None => Ok(Client(core.clone())),
+            Some(error) => {
+                core.session.stop();
+                Err(error)
+            }
+        }
     }
 
     /// Writes back everything and ends the session. Handles are void afterwards.
@@ -45,294 +77,389 @@ impl Client {
     /// # Errors
     /// The first error of what was written back.
     pub async fn close(&self) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+        let core = &self.0;
+        let synced = core.sync_all().await;
+        let session = core.session.id();
+        let closing = op::Op::CloseSession(proto::CloseSession {
+            session,
+            clean: true,
+        });
+        let closed = core
+            .session
+            .change(core, Cred::default(), closing, false)
+            .await;
+        if let Err(errno) = closed {
+            tracing::debug!(%errno, "the service ends the session by its term");
+        }
+        core.session.stop();
+        core.pairs.close();
+        synced
     }
 
     /// The inode number of the root directory.
     pub fn root(&self) -> u64 {
-        1
+        self.0.session.root.get()
     }
 
     /// Sets who keeps copies of what this client answers. Before the first operation.
-    pub fn set_invalidator(&self, _invalidator: Rc<dyn Invalidator>) {}
+    pub fn set_invalidator(&self, invalidator: Rc<dyn Invalidator>) {
+        *self.0.invalidator.borrow_mut() = Some(invalidator);
+    }
 
     // ---- names ----
 
     /// What a name in a directory stands for; absence is an answer too.
-    pub async fn lookup(&self, _cred: &Cred, _parent: u64, _name: &[u8]) -> Result<Found> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn lookup(&self, cred: &Cred, parent: u64, name: &[u8]) -> Result<Found> {
+        self.0.lookup(cred, parent, name).await
     }
 
     /// Makes (or opens) a regular file and opens it.
     pub async fn create(
         &self,
-        _cred: &Cred,
-        _parent: u64,
-        _name: &[u8],
-        _mode: u32,
-        _flags: CreateFlags,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+        mode: u32,
+        flags: CreateFlags,
     ) -> Result<(Known, HandleId)> {
-        Err(Errno(libc::ENOSYS))
+        let (core, cred, name) = (self.0.clone(), cred.clone(), name.to_vec());
+        self.0
+            .to_the_end(async move { core.create(&cred, parent, &name, mode, flags).await })
+            .await
+    }
+
+    async fn make(&self, cred: &Cred, create: proto::Create) -> Result<Known> {
+        let (core, cred) = (self.0.clone(), cred.clone());
+        let made = self
+            .0
+            .to_the_end(async move { core.make(&cred, create).await })
+            .await?;
+        Ok(made.1)
     }
 
     /// Makes a directory.
-    pub async fn mkdir(
-        &self,
-        _cred: &Cred,
-        _parent: u64,
-        _name: &[u8],
-        _mode: u32,
-    ) -> Result<Known> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn mkdir(&self, cred: &Cred, parent: u64, name: &[u8], mode: u32) -> Result<Known> {
+        let create = proto::Create {
+            parent,
+            name: Bytes::copy_from_slice(name),
+            kind: FileKind::Directory as i32,
+            mode: mode & 0o7777,
+            exclusive: true,
+            ..proto::Create::default()
+        };
+        self.make(cred, create).await
     }
 
     /// Makes a file of any kind but directory and symlink; `mode` has permission bits only.
     pub async fn mknod(
         &self,
-        _cred: &Cred,
-        _parent: u64,
-        _name: &[u8],
-        _kind: FileKind,
-        _mode: u32,
-        _rdev: u32,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+        kind: FileKind,
+        mode: u32,
+        rdev: u32,
     ) -> Result<Known> {
-        Err(Errno(libc::ENOSYS))
+        let create = proto::Create {
+            parent,
+            name: Bytes::copy_from_slice(name),
+            kind: kind as i32,
+            mode: mode & 0o7777,
+            rdev,
+            exclusive: true,
+            ..proto::Create::default()
+        };
+        self.make(cred, create).await
     }
 
     /// Makes a symbolic link.
     pub async fn symlink(
         &self,
-        _cred: &Cred,
-        _parent: u64,
-        _name: &[u8],
-        _target: &[u8],
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+        target: &[u8],
     ) -> Result<Known> {
-        Err(Errno(libc::ENOSYS))
+        let create = proto::Create {
+            parent,
+            name: Bytes::copy_from_slice(name),
+            kind: FileKind::Symlink as i32,
+            mode: 0o777,
+            target: Bytes::copy_from_slice(target),
+            exclusive: true,
+            ..proto::Create::default()
+        };
+        self.make(cred, create).await
     }
 
     /// Where a symbolic link points.
-    pub async fn readlink(&self, _ino: u64) -> Result<Bytes> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn readlink(&self, ino: u64) -> Result<Bytes> {
+        self.0.readlink(ino).await
     }
 
     /// Makes another name for a file.
-    pub async fn link(&self, _cred: &Cred, _ino: u64, _parent: u64, _name: &[u8]) -> Result<Known> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn link(&self, cred: &Cred, ino: u64, parent: u64, name: &[u8]) -> Result<Known> {
+        let (core, cred, name) = (self.0.clone(), cred.clone(), name.to_vec());
+        self.0
+            .to_the_end(async move { core.link(&cred, ino, parent, &name).await })
+            .await
     }
 
     /// Removes a name of anything but a directory.
-    pub async fn unlink(&self, _cred: &Cred, _parent: u64, _name: &[u8]) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn unlink(&self, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
+        let (core, cred, name) = (self.0.clone(), cred.clone(), name.to_vec());
+        self.0
+            .to_the_end(async move { core.unlink(&cred, parent, &name).await })
+            .await
     }
 
     /// Removes an empty directory.
-    pub async fn rmdir(&self, _cred: &Cred, _parent: u64, _name: &[u8]) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn rmdir(&self, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
+        let (core, cred, name) = (self.0.clone(), cred.clone(), name.to_vec());
+        self.0
+            .to_the_end(async move { core.rmdir(&cred, parent, &name).await })
+            .await
     }
 
     /// Renames, over an existing target unless told otherwise.
     pub async fn rename(
         &self,
-        _cred: &Cred,
-        _parent: u64,
-        _name: &[u8],
-        _new_parent: u64,
-        _new_name: &[u8],
-        _flags: RenameFlags,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+        new_parent: u64,
+        new_name: &[u8],
+        flags: RenameFlags,
     ) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+        let (core, cred) = (self.0.clone(), cred.clone());
+        let (name, new_name) = (name.to_vec(), new_name.to_vec());
+        self.0
+            .to_the_end(async move {
+                core.rename(&cred, (parent, &name), (new_parent, &new_name), flags)
+                    .await
+            })
+            .await
     }
 
     // ---- attributes ----
 
     /// Attributes; size and times include what is buffered here.
-    pub async fn getattr(&self, _ino: u64) -> Result<Known> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn getattr(&self, ino: u64) -> Result<Known> {
+        self.0.getattr(ino).await
     }
 
     /// Changes attributes. `handle`: for ftruncate on a handle that is open for writing, which
     /// needs no permission on the inode.
     pub async fn setattr(
         &self,
-        _cred: &Cred,
-        _ino: u64,
-        _set: SetAttr,
-        _handle: Option<HandleId>,
+        cred: &Cred,
+        ino: u64,
+        set: SetAttr,
+        handle: Option<HandleId>,
     ) -> Result<Known> {
-        Err(Errno(libc::ENOSYS))
+        let (core, cred) = (self.0.clone(), cred.clone());
+        self.0
+            .to_the_end(async move { core.setattr(&cred, ino, set, handle).await })
+            .await
     }
 
     /// The value of an extended attribute; ENODATA if there is none.
-    pub async fn getxattr(&self, _cred: &Cred, _ino: u64, _name: &[u8]) -> Result<Bytes> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn getxattr(&self, cred: &Cred, ino: u64, name: &[u8]) -> Result<Bytes> {
+        self.0.getxattr(cred, ino, name).await
     }
 
     /// Sets an extended attribute.
     pub async fn setxattr(
         &self,
-        _cred: &Cred,
-        _ino: u64,
-        _name: &[u8],
-        _value: Bytes,
-        _flags: XattrFlags,
+        cred: &Cred,
+        ino: u64,
+        name: &[u8],
+        value: Bytes,
+        flags: XattrFlags,
     ) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+        let (core, cred, name) = (self.0.clone(), cred.clone(), name.to_vec());
+        self.0
+            .to_the_end(async move { core.setxattr(&cred, ino, &name, value, flags).await })
+            .await
     }
 
     /// The names of the extended attributes.
-    pub async fn listxattr(&self, _cred: &Cred, _ino: u64) -> Result<Vec<Bytes>> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn listxattr(&self, cred: &Cred, ino: u64) -> Result<Vec<Bytes>> {
+        Ok(self.0.listxattr(cred, ino).await?.to_vec())
     }
 
     /// Removes an extended attribute.
-    pub async fn removexattr(&self, _cred: &Cred, _ino: u64, _name: &[u8]) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn removexattr(&self, cred: &Cred, ino: u64, name: &[u8]) -> Result<()> {
+        let (core, cred, name) = (self.0.clone(), cred.clone(), name.to_vec());
+        self.0
+            .to_the_end(async move { core.removexattr(&cred, ino, &name).await })
+            .await
     }
 
     /// Room in the cluster.
     pub async fn statfs(&self) -> Result<Space> {
-        Err(Errno(libc::ENOSYS))
+        self.0.statfs().await
     }
 
     /// Checks access (R_OK 4, W_OK 2, X_OK 1) as the server would.
-    pub async fn access(&self, _cred: &Cred, _ino: u64, _mask: u32) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn access(&self, cred: &Cred, ino: u64, mask: u32) -> Result<()> {
+        self.0.access(cred, ino, mask).await
     }
 
     // ---- directories ----
 
     /// Opens a directory for reading.
-    pub async fn opendir(&self, _cred: &Cred, _ino: u64) -> Result<HandleId> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn opendir(&self, cred: &Cred, ino: u64) -> Result<HandleId> {
+        self.0.opendir(cred, ino).await
     }
 
     /// At most `max` entries after a cookie (0: from the start); none means the end. With `plus`
     /// entries come with attributes where they can be had. The next page is fetched ahead.
     pub async fn readdir(
         &self,
-        _handle: HandleId,
-        _after: u64,
-        _max: usize,
-        _plus: bool,
+        handle: HandleId,
+        after: u64,
+        max: usize,
+        plus: bool,
     ) -> Result<Vec<DirEntry>> {
-        Err(Errno(libc::ENOSYS))
+        self.0.readdir(handle, after, max, plus).await
     }
 
     /// Closes a directory.
-    pub fn releasedir(&self, _handle: HandleId) {}
+    pub fn releasedir(&self, handle: HandleId) {
+        self.0.handles.remove_dir(handle);
+    }
 
     // ---- files ----
 
     /// Opens a regular file, after checking access.
-    pub async fn open(&self, _cred: &Cred, _ino: u64, _flags: OpenFlags) -> Result<HandleId> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn open(&self, cred: &Cred, ino: u64, flags: OpenFlags) -> Result<HandleId> {
+        if !flags.truncate {
+            return self.0.open(cred, ino, flags).await;
+        }
+        let (core, cred) = (self.0.clone(), cred.clone());
+        self.0
+            .to_the_end(async move { core.open(&cred, ino, flags).await })
+            .await
     }
 
     /// close(2) of one descriptor: writes back data and waits for it, drops the fcntl locks of
     /// `lock_owner`. The handle stays until [`Client::release`].
-    pub async fn flush(&self, _handle: HandleId, _lock_owner: Option<u64>) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn flush(&self, handle: HandleId, lock_owner: Option<u64>) -> Result<()> {
+        self.0.flush(handle, lock_owner).await
     }
 
     /// The last close of a handle; drops its flock if `lock_owner` is given. Never waits for
     /// the application's data: [`Client::flush`] has.
-    pub async fn release(&self, _handle: HandleId, _lock_owner: Option<u64>) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn release(&self, handle: HandleId, lock_owner: Option<u64>) -> Result<()> {
+        self.0.release(handle, lock_owner).await
     }
 
     /// Bytes at an offset: parts whose lengths add up to `length`, less at the end of the file.
-    pub async fn read(
-        &self,
-        _handle: HandleId,
-        _offset: u64,
-        _length: usize,
-    ) -> Result<Vec<Bytes>> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn read(&self, handle: HandleId, offset: u64, length: usize) -> Result<Vec<Bytes>> {
+        self.0.read(handle, offset, length).await
     }
 
     /// Writes (to the end of the file where the handle or the call says append). Returns when the
-    /// bytes are buffered, or on both members for a handle with `sync`.
+    /// bytes are buffered, or on both members for a handle with `sync`. `data` is kept until then:
+    /// it must not hold on to a buffer much larger than itself.
     pub async fn write(
         &self,
-        _handle: HandleId,
-        _offset: u64,
-        _data: Bytes,
-        _append: bool,
+        handle: HandleId,
+        offset: u64,
+        data: Bytes,
+        append: bool,
     ) -> Result<usize> {
-        Err(Errno(libc::ENOSYS))
+        self.0.write(handle, offset, data, append).await
     }
 
     /// Everything written to the file is on both members (on disk, where the file's durability
-    /// says so); without `data_only` also its size and times.
-    pub async fn fsync(&self, _handle: HandleId, _data_only: bool) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    /// says so), and so are size and times, which the data could not be found again without
+    /// (`data_only` asks for no less).
+    pub async fn fsync(&self, handle: HandleId, _data_only: bool) -> Result<()> {
+        self.0.fsync(handle).await
     }
 
     /// As fsync, for all files.
     pub async fn sync_all(&self) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+        self.0.sync_all().await
     }
 
     /// fallocate(2).
     pub async fn fallocate(
         &self,
-        _handle: HandleId,
-        _mode: Allocate,
-        _offset: u64,
-        _length: u64,
+        handle: HandleId,
+        mode: Allocate,
+        offset: u64,
+        length: u64,
     ) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+        let core = self.0.clone();
+        self.0
+            .to_the_end(async move { core.fallocate(handle, mode, offset, length).await })
+            .await
     }
 
     /// lseek(2) with SEEK_HOLE or SEEK_DATA; ENXIO beyond the end.
-    pub async fn seek(&self, _handle: HandleId, _offset: u64, _whence: Seek) -> Result<u64> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn seek(&self, handle: HandleId, offset: u64, whence: Seek) -> Result<u64> {
+        self.0.seek(handle, offset, whence).await
     }
 
     /// copy_file_range(2); returns the bytes copied, which may be fewer than asked.
     pub async fn copy_range(
         &self,
-        _from: HandleId,
-        _from_offset: u64,
-        _to: HandleId,
-        _to_offset: u64,
-        _length: u64,
+        from: HandleId,
+        from_offset: u64,
+        to: HandleId,
+        to_offset: u64,
+        length: u64,
     ) -> Result<u64> {
-        Err(Errno(libc::ENOSYS))
+        self.0
+            .copy_range((from, from_offset), (to, to_offset), length)
+            .await
     }
 
     // ---- locks ----
 
     /// The lock that is in the way of this one, if any.
-    pub async fn getlk(&self, _ino: u64, _lock: FileLock) -> Result<Option<FileLock>> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn getlk(&self, ino: u64, lock: FileLock) -> Result<Option<FileLock>> {
+        self.0.getlk(ino, lock).await
     }
 
     /// Takes or drops a lock; EAGAIN if another is in the way, or with `wait` waits until it is not.
     /// Dropping the future gives up waiting (the caller answers EINTR).
-    pub async fn setlk(&self, _cred: &Cred, _ino: u64, _lock: FileLock, _wait: bool) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn setlk(&self, cred: &Cred, ino: u64, lock: FileLock, wait: bool) -> Result<()> {
+        self.0.setlk(cred, ino, lock, wait).await
     }
 
     // ---- tools ----
 
     /// The policy in force for what is made in a directory.
-    pub async fn policy(&self, _ino: u64) -> Result<Policy> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn policy(&self, ino: u64) -> Result<Policy> {
+        self.0.policy(ino).await
     }
 
     /// Sets a directory's policy; zero fields are inherited.
-    pub async fn set_policy(&self, _cred: &Cred, _ino: u64, _policy: Policy) -> Result<()> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn set_policy(&self, cred: &Cred, ino: u64, policy: Policy) -> Result<()> {
+        let (core, cred) = (self.0.clone(), cred.clone());
+        self.0
+            .to_the_end(async move { core.set_policy(cred, ino, policy).await })
+            .await
     }
 
     /// Where a file (by path from the root) lies and who serves it.
-    pub async fn explain(&self, _path: &[u8]) -> Result<Explained> {
-        Err(Errno(libc::ENOSYS))
+    pub async fn explain(&self, path: &[u8]) -> Result<Explained> {
+        let path = Bytes::copy_from_slice(path);
+        let request = ExplainRequest { path };
+        let asked = self.0.session.ask(&self.0, |_| request.clone()).await?;
+        Ok(asked.0)
     }
 
     /// The cluster's state.
     pub async fn status(&self) -> Result<Status> {
-        Err(Errno(libc::ENOSYS))
+        let asked = self.0.session.ask(&self.0, |_| StatusRequest {}).await?;
+        Ok(asked.0)
     }
 }
+
+/// How often it is looked whether the service has refused this client.
+const REFUSAL_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);

@@ -9,9 +9,27 @@
 //! future may be dropped at any point: what was begun is then finished or forgotten, never left
 //! half done.
 
+mod access;
 mod api;
+mod attrs;
+mod core;
+mod dirops;
+mod dirs;
+mod extents;
+mod file;
+mod handles;
+mod leases;
+mod locks;
+mod names;
+mod node;
+mod pairs;
+mod readahead;
+mod revoke;
+mod session;
 mod settings;
+mod to_the_end;
 mod types;
+mod writeback;
 
 pub use api::{Client, ClientError};
 pub use settings::Settings;

@@ -31,8 +31,6 @@ mod ops;
 mod read;
 mod sessions;
 mod state;
-#[cfg(test)]
-mod tests;
 
 pub use access::{EXECUTE, READ, WRITE};
 pub use errno::Errno;

@@ -1,6 +1,5 @@
 //! Setattr: mode, owner, times, size; and what the holder of a write lease owes.
 
-use super::Touch;
 use crate::access::{self, SET_GID, SET_UID, WRITE};
 use crate::errno::Errno;
 use crate::inode::{Body, Inode, Stamp};
@@ -131,7 +130,7 @@ fn check_mode(ctx: &Context, op: &proto::Setattr, inode: &Inode) -> Result<u16, 
             return Err(Errno::EOPNOTSUPP);
         }
         mode = (wanted & 0o7777) as u16;
-        if !access::owns(ctx.cred, inode) && !only_drops_set_id(op, inode, mode) {
+        if !access::owns(ctx.cred, inode) && !only_drops_set_id(ctx, op, inode, mode) {
             return Err(Errno::EPERM);
         }
         let gid = op.gid.unwrap_or(inode.gid);
@@ -148,11 +147,12 @@ fn check_mode(ctx: &Context, op: &proto::Setattr, inode: &Inode) -> Result<u16, 
     Ok(mode)
 }
 
-/// Who writes a file takes its set-id bits away by writing: his client says so for the descriptor
-/// that he writes to, by a change of mode that does just that.
-fn only_drops_set_id(op: &proto::Setattr, inode: &Inode, mode: u16) -> bool {
+/// Who may write a file takes its set-id bits away by writing; a kernel that writes for him says so
+/// by a change of mode that does just that.
+fn only_drops_set_id(ctx: &Context, op: &proto::Setattr, inode: &Inode, mode: u16) -> bool {
     let dropped = inode.mode & !mode;
-    op.by_handle
+    let writer = op.by_handle || access::check(ctx.cred, inode, WRITE).is_ok();
+    writer
         && matches!(inode.body, Body::File(_))
         && mode & !inode.mode == 0
         && dropped != 0
@@ -171,15 +171,6 @@ fn check_times(ctx: &Context, op: &proto::Setattr, inode: &Inode) -> Result<(), 
         return access::check(ctx.cred, inode, WRITE);
     }
     Err(Errno::EPERM)
-}
-
-/// A time of reading goes to nobody else: it would cost every reader its cache, for each other's
-/// reading.
-pub(super) fn touches(ino: Ino, plan: &Plan) -> Vec<Touch> {
-    match plan {
-        Plan::Read { .. } => Vec::new(),
-        Plan::Set { .. } | Plan::Owed { .. } => vec![Touch::change(ino)],
-    }
 }
 
 pub(super) fn commit(
@@ -205,9 +196,6 @@ pub(super) fn commit(
         } => {
             if let Some(size) = op.size {
                 state.check_no_other_writer(ino, ctx.session)?;
-                if is_idle(state, ctx, op, size, mode) {
-                    return Ok(state.writer_reply(ino));
-                }
                 state.set_size(ino, size, ctx.session);
             }
             if let Some(inode) = state.get_mut(ino) {
@@ -227,20 +215,6 @@ pub(super) fn commit(
     } else {
         state.file_reply(ino)
     })
-}
-
-/// truncate(2) to the size that a file has leaves its times alone; ftruncate(2) and open(2) do not.
-/// The size of a file that is being written is only known to its writer.
-fn is_idle(state: &State, ctx: &Context, op: &proto::Setattr, size: u64, mode: u16) -> bool {
-    let ino = Ino(op.ino);
-    let only_size = proto::Setattr {
-        ino: op.ino,
-        size: op.size,
-        ..proto::Setattr::default()
-    };
-    *op == only_size
-        && state.write_leases.get(&ino) != Some(&ctx.session)
-        && matches!(state.file(ino), Ok((inode, file)) if file.size == size && inode.mode == mode)
 }
 
 fn owe(

@@ -1,0 +1,445 @@
+//! Attributes: answered under leases, changed by the server, or here where this client owns them.
+
+use crate::access;
+use crate::core::{Core, root_cred};
+use crate::leases::Mode;
+use crate::node::Node;
+use crate::types::*;
+use bytes::Bytes;
+use std::rc::Rc;
+use weft_wire::proto::{self, GetInodeRequest, GetxattrRequest, Setattr, StatfsRequest, op};
+
+/// A day: relatime writes a time of access that is older.
+const ATIME_AGE_SECONDS: i64 = 24 * 3600;
+
+impl Core {
+    pub async fn getattr(self: &Rc<Self>, ino: u64) -> Result<Known> {
+        Ok(self.known(ino).await?.1)
+    }
+
+    pub async fn access(self: &Rc<Self>, cred: &Cred, ino: u64, mask: u32) -> Result<()> {
+        let (_, known) = self.known(ino).await?;
+        access::check(&known.attr, cred, mask)
+    }
+
+    pub async fn setattr(
+        self: &Rc<Self>,
+        cred: &Cred,
+        ino: u64,
+        set: SetAttr,
+        handle: Option<HandleId>,
+    ) -> Result<Known> {
+        let by_handle = match handle {
+            Some(handle) => self.handles.file(handle)?.flags.write,
+            None => false,
+        };
+        if let Some(size) = set.size {
+            self.set_size(cred, ino, size, by_handle).await?;
+        }
+        let rest = SetAttr { size: None, ..set };
+        if rest == SetAttr::default() {
+            return self.getattr(ino).await;
+        }
+        // A truncation that sets the time of modification, too, needs no more rights than itself.
+        if set.size.is_some() && self.set_times_here(&root_cred(), ino, &rest).is_some() {
+            return self.getattr(ino).await;
+        }
+        if let Some(known) = self.set_times_here(cred, ino, &rest) {
+            return Ok(known);
+        }
+        let change = Setattr {
+            ino,
+            mode: rest.mode.map(|mode| mode & 0o7777),
+            uid: rest.uid,
+            gid: rest.gid,
+            atime: time_at(rest.atime),
+            mtime: time_at(rest.mtime),
+            atime_now: rest.atime == Some(SetTime::Now),
+            mtime_now: rest.mtime == Some(SetTime::Now),
+            by_handle,
+            ..Setattr::default()
+        };
+        // Times that are owed and replaced now must not be told again afterwards.
+        let owner = self.nodes.get(ino);
+        let (reply, link) = self
+            .session
+            .change(self, cred.clone(), op::Op::Setattr(change), true)
+            .await?;
+        let attr = reply
+            .reply
+            .and_then(|reply| reply.attr)
+            .ok_or(Errno(libc::EIO))?;
+        self.take_leases(&link, &reply.leases, ino);
+        let granted = self.granted(&link, &reply.leases, ino);
+        let node = self.take_changed(&attr, granted);
+        if let Some(owner) = owner {
+            let mut state = owner.state.borrow_mut();
+            if state.lease.mode() == Mode::Write
+                && let Some(own) = &mut state.attr
+            {
+                if rest.atime.is_some() {
+                    own.atime = attr.atime;
+                }
+                if rest.mtime.is_some() {
+                    own.mtime = attr.mtime;
+                }
+            }
+        }
+        Ok(self.known_or(&node, attr))
+    }
+
+    /// Sets times without a message, where this client owns them. None: the server has to do it.
+    fn set_times_here(&self, cred: &Cred, ino: u64, set: &SetAttr) -> Option<Known> {
+        if set.mode.is_some() || set.uid.is_some() || set.gid.is_some() {
+            return None;
+        }
+        let node = self.nodes.get(ino)?;
+        if !self.session.is_valid() {
+            return None;
+        }
+        let mut state = node.state.borrow_mut();
+        if !state.lease.owns() {
+            return None;
+        }
+        let owns = state
+            .attr
+            .is_some_and(|attr| cred.uid == 0 || cred.uid == attr.uid);
+        if !owns {
+            // The server knows what others may.
+            return None;
+        }
+        let now = self.wall();
+        let attr = state.attr.as_mut()?;
+        let time = |set: Option<SetTime>, old| match set {
+            Some(SetTime::Now) => Some(now),
+            Some(SetTime::At(time)) => Some(time),
+            None => old,
+        };
+        attr.atime = time(set.atime, attr.atime);
+        attr.mtime = time(set.mtime, attr.mtime);
+        attr.ctime = Some(now);
+        state.buffer.changes += 1;
+        drop(state);
+        node.known()
+    }
+
+    async fn set_size(
+        self: &Rc<Self>,
+        cred: &Cred,
+        ino: u64,
+        size: u64,
+        by_handle: bool,
+    ) -> Result<()> {
+        if size > weft_types::FILE_BYTES_MAX {
+            return Err(Errno(libc::EFBIG));
+        }
+        let (node, known) = self.known(ino).await?;
+        match known.attr.kind() {
+            FileKind::Regular => {}
+            FileKind::Directory => return Err(Errno(libc::EISDIR)),
+            _ => return Err(Errno(libc::EINVAL)),
+        }
+        if !by_handle {
+            access::check(&known.attr, cred, access::WRITE)?;
+        }
+        let begun = self.begin(&node, Mode::Write).await?;
+        {
+            let mut state = node.state.borrow_mut();
+            let set_id = state.attr.is_some_and(|attr| attr.mode & 0o6000 != 0);
+            let is_growth = state.attr.is_some_and(|attr| size >= attr.size);
+            // Set-id bits go with a change of size, by rules that the server knows.
+            if is_growth && !set_id {
+                let now = self.wall();
+                if let Some(attr) = &mut state.attr {
+                    attr.size = size;
+                    attr.mtime = Some(now);
+                    attr.ctime = Some(now);
+                }
+                state.buffer.changes += 1;
+                state.version += 1;
+                return Ok(());
+            }
+        }
+        drop(begun);
+        self.cut(cred, &node, size, by_handle).await
+    }
+
+    /// Makes a file shorter: nothing of it is on its way to where it ends now, the server is told,
+    /// remains are trimmed.
+    async fn cut(
+        self: &Rc<Self>,
+        cred: &Cred,
+        node: &Rc<Node>,
+        size: u64,
+        by_handle: bool,
+    ) -> Result<()> {
+        struct Cutting<'a>(&'a Node);
+        impl Drop for Cutting<'_> {
+            fn drop(&mut self) {
+                self.0.state.borrow_mut().cutting = false;
+                self.0.wake.notify_waiters();
+            }
+        }
+        self.patiently(async {
+            loop {
+                let wake = node.wake.notified();
+                if !node.state.borrow().cutting {
+                    return Ok(());
+                }
+                wake.await;
+            }
+        })
+        .await?;
+        node.state.borrow_mut().cutting = true;
+        let cutting = Cutting(node);
+        // The lease is not in use while the server is asked: it may be asked back before that.
+        let begun = self.begin_cut(node).await?;
+        self.discard(node, size).await;
+        drop(begun);
+        let change = Setattr {
+            ino: node.ino,
+            size: Some(size),
+            by_handle,
+            ..Setattr::default()
+        };
+        let op = op::Op::Setattr(change);
+        let (reply, link) = self.session.change(self, cred.clone(), op, true).await?;
+        self.take_leases(&link, &reply.leases, node.ino);
+        let granted = self.granted(&link, &reply.leases, node.ino);
+        let reply = reply.reply.unwrap_or_default();
+        let attr = reply.attr.ok_or(Errno(libc::EIO))?;
+        let owns = {
+            let mut state = node.state.borrow_mut();
+            if granted || state.layout.is_some() {
+                state.take_layout(reply.layout.as_ref());
+            }
+            if granted && reply.trim_seq != 0 && !state.trimming {
+                state.trim = Some((reply.trim_seq, reply.trim_from));
+            }
+            state.lease.owns()
+        };
+        self.take_changed(&attr, granted);
+        self.was_cut(node, size);
+        if owns && reply.trim_seq != 0 {
+            // Under the lease and before any other write; if that fails, the next writer does it.
+            let begun = self.begin_cut(node).await?;
+            drop(begun);
+        }
+        drop(cutting);
+        Ok(())
+    }
+
+    /// The server has cut a file: size and times are what it says, nothing is owed.
+    pub fn was_cut(&self, node: &Node, size: u64) {
+        let mut state = node.state.borrow_mut();
+        state.version += 1;
+        state.buffer.told = state.buffer.changes;
+        let now = self.wall();
+        if let Some(attr) = &mut state.attr {
+            if attr.size != size {
+                attr.mtime = Some(now);
+                attr.ctime = Some(now);
+            }
+            attr.size = size;
+            let blocks = size.next_multiple_of(weft_types::BLOCK_BYTES);
+            attr.allocated = attr.allocated.min(blocks);
+        }
+    }
+
+    /// A file was read: its time of access moves as relatime lets it, without anybody waiting.
+    pub fn was_read(self: &Rc<Self>, node: &Rc<Node>) {
+        if !self.settings.relatime {
+            return;
+        }
+        let now = self.wall();
+        let mut state = node.state.borrow_mut();
+        let owns = state.lease.owns();
+        let Some(attr) = &mut state.attr else { return };
+        let key = |time: Option<Time>| time.map(|time| (time.seconds, time.nanos));
+        let atime = key(attr.atime);
+        let is_due = atime <= key(attr.mtime)
+            || atime <= key(attr.ctime)
+            || attr
+                .atime
+                .is_none_or(|atime| now.seconds.saturating_sub(atime.seconds) >= ATIME_AGE_SECONDS);
+        if !is_due || key(Some(now)) <= atime {
+            return;
+        }
+        attr.atime = Some(now);
+        if owns {
+            state.buffer.changes += 1;
+            return;
+        }
+        drop(state);
+        let change = op::Op::Setattr(Setattr {
+            ino: node.ino,
+            atime: Some(now),
+            owed: true,
+            ..Setattr::default()
+        });
+        let (core, ino) = (self.clone(), node.ino);
+        self.env.spawn("relatime", async move {
+            // Whoever reads next tries again.
+            if let Err(errno) = core.session.change(&core, root_cred(), change, false).await {
+                tracing::debug!(ino, %errno, "a time of access was not taken");
+            }
+        });
+    }
+
+    // ---- extended attributes ----
+
+    /// The names of the extended attributes, kept under the lease.
+    pub async fn listxattr(self: &Rc<Self>, cred: &Cred, ino: u64) -> Result<Rc<Vec<Bytes>>> {
+        if self.session.is_valid()
+            && let Some(node) = self.nodes.get(ino)
+        {
+            let state = node.state.borrow();
+            if state.lease.may_answer()
+                && let Some(names) = &state.xattr_names
+            {
+                return Ok(names.clone());
+            }
+        }
+        // Under one lease from before the question to after the answer, or they are not kept.
+        let (node, _) = self.known(ino).await?;
+        let losses = node.state.borrow().lease.losses();
+        let changes = node.state.borrow().version;
+        let (reply, link) = self
+            .session
+            .ask(self, |link| GetxattrRequest {
+                session: link.session,
+                epoch: link.epoch,
+                cred: Some(cred.clone()),
+                ino,
+                name: Bytes::new(),
+            })
+            .await?;
+        let names = Rc::new(reply.names);
+        let mut state = node.state.borrow_mut();
+        let stands = state.lease.may_answer()
+            && state.lease.losses() == losses
+            && state.version == changes
+            && link.generation == self.session.generation();
+        if stands {
+            state.xattr_names = Some(names.clone());
+        }
+        Ok(names)
+    }
+
+    pub async fn getxattr(self: &Rc<Self>, cred: &Cred, ino: u64, name: &[u8]) -> Result<Bytes> {
+        if name.is_empty() {
+            return Err(Errno(libc::EINVAL));
+        }
+        // Most files have none, and kernels ask for some all the time.
+        let names = self.listxattr(cred, ino).await?;
+        if !names.iter().any(|known| known[..] == *name) {
+            return Err(Errno(libc::ENODATA));
+        }
+        let (reply, _) = self
+            .session
+            .ask(self, |link| GetxattrRequest {
+                session: link.session,
+                epoch: link.epoch,
+                cred: Some(cred.clone()),
+                ino,
+                name: Bytes::copy_from_slice(name),
+            })
+            .await?;
+        Ok(reply.value)
+    }
+
+    async fn change_xattr(self: &Rc<Self>, cred: &Cred, ino: u64, op: op::Op) -> Result<()> {
+        if let Some(node) = self.nodes.get(ino) {
+            let mut state = node.state.borrow_mut();
+            state.xattr_names = None;
+            // An answer to a question asked before this is not kept.
+            state.version += 1;
+        }
+        let result = self.session.change(self, cred.clone(), op, true).await;
+        if let Some(node) = self.nodes.get(ino) {
+            let mut state = node.state.borrow_mut();
+            state.xattr_names = None;
+            state.version += 1;
+        }
+        let (reply, link) = result?;
+        self.take_leases(&link, &reply.leases, ino);
+        if let Some(attr) = reply.reply.and_then(|reply| reply.attr) {
+            self.take_changed(&attr, self.granted(&link, &reply.leases, attr.ino));
+        }
+        Ok(())
+    }
+
+    pub async fn setxattr(
+        self: &Rc<Self>,
+        cred: &Cred,
+        ino: u64,
+        name: &[u8],
+        value: Bytes,
+        flags: XattrFlags,
+    ) -> Result<()> {
+        let op = op::Op::Setxattr(proto::Setxattr {
+            ino,
+            name: Bytes::copy_from_slice(name),
+            value,
+            create_only: flags == XattrFlags::Create,
+            replace_only: flags == XattrFlags::Replace,
+        });
+        self.change_xattr(cred, ino, op).await
+    }
+
+    pub async fn removexattr(self: &Rc<Self>, cred: &Cred, ino: u64, name: &[u8]) -> Result<()> {
+        let op = op::Op::Removexattr(proto::Removexattr {
+            ino,
+            name: Bytes::copy_from_slice(name),
+        });
+        self.change_xattr(cred, ino, op).await
+    }
+
+    pub async fn policy(self: &Rc<Self>, ino: u64) -> Result<Policy> {
+        let (reply, _) = self
+            .session
+            .ask(self, |link| GetInodeRequest {
+                session: link.session,
+                epoch: link.epoch,
+                cred: Some(root_cred()),
+                ino,
+            })
+            .await?;
+        let inode = reply.inode.ok_or(Errno(libc::EIO))?;
+        inode.policy.ok_or(Errno(libc::ENOTDIR))
+    }
+
+    pub async fn set_policy(self: &Rc<Self>, cred: Cred, ino: u64, policy: Policy) -> Result<()> {
+        let op = op::Op::SetPolicy(proto::SetPolicy {
+            ino,
+            policy: Some(policy),
+        });
+        let (reply, link) = self.session.change(self, cred, op, true).await?;
+        self.take_leases(&link, &reply.leases, ino);
+        if let Some(attr) = reply.reply.and_then(|reply| reply.attr) {
+            self.take_changed(&attr, self.granted(&link, &reply.leases, attr.ino));
+        }
+        Ok(())
+    }
+
+    pub async fn statfs(self: &Rc<Self>) -> Result<Space> {
+        let (reply, _) = self
+            .session
+            .ask(self, |link| StatfsRequest {
+                session: link.session,
+            })
+            .await?;
+        Ok(Space {
+            total_bytes: reply.total_bytes,
+            free_bytes: reply.free_bytes,
+            inodes: reply.inodes,
+        })
+    }
+}
+
+fn time_at(set: Option<SetTime>) -> Option<Time> {
+    match set {
+        Some(SetTime::At(time)) => Some(time),
+        Some(SetTime::Now) | None => None,
+    }
+}

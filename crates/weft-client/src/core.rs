@@ -1,0 +1,576 @@
+//! What all operations of one client share, and what the metadata service tells it unasked.
+
+use crate::handles::Handles;
+use crate::leases::{Admission, Mode};
+use crate::locks::Locks;
+use crate::node::{FileLayout, Node, NodeTable};
+use crate::pairs::{Object, Pairs};
+use crate::session::{Link, Session};
+use crate::settings::Settings;
+use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
+use crate::writeback::Writeback;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_env::Env;
+use weft_rpc::{Connection, Request};
+use weft_wire::proto::{
+    self, GetInodeRequest, Inode, Lease, LeaseMode, LockFreed, OpReply, PairStates, RevokeReply,
+    RevokeRequest, Setattr, Time, op,
+};
+use weft_wire::{Failed, Rpc};
+
+pub(crate) struct Core {
+    pub env: Env,
+    pub settings: Settings,
+    pub session: Session,
+    pub pairs: Pairs,
+    pub nodes: NodeTable,
+    pub handles: Handles,
+    pub locks: Locks,
+    pub writeback: Writeback,
+    pub invalidator: RefCell<Option<Rc<dyn Invalidator>>>,
+    /// Leases whose giving back may not have reached the server, with what was owed: kept until a
+    /// later answer on the same connection proves that it has.
+    pub unconfirmed: RefCell<Vec<GivenBack>>,
+}
+
+/// A WRITE lease that was given back with size and times owed.
+pub(crate) struct GivenBack {
+    pub node: Rc<Node>,
+    pub generation: u64,
+    pub attr: Attr,
+}
+
+/// The service itself, for what is not asked by an application.
+pub(crate) fn root_cred() -> Cred {
+    Cred::default()
+}
+
+/// A lease in use: it is not given back before this is dropped.
+pub(crate) struct Use(Rc<Node>);
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        if self.0.state.borrow_mut().lease.ended() {
+            self.0.wake.notify_waiters();
+        }
+    }
+}
+
+pub(crate) fn mode_of(mode: LeaseMode) -> Mode {
+    match mode {
+        LeaseMode::LeaseNone => Mode::None,
+        LeaseMode::LeaseRead => Mode::Read,
+        LeaseMode::LeaseWrite => Mode::Write,
+    }
+}
+
+impl Core {
+    pub fn new(env: Env, settings: Settings) -> Rc<Core> {
+        Rc::new(Core {
+            session: Session::new(env.clone(), &settings),
+            pairs: Pairs::new(env.clone(), &settings),
+            nodes: NodeTable::new(settings.cached_inodes),
+            handles: Handles::default(),
+            locks: Locks::default(),
+            writeback: Writeback::new(&settings),
+            invalidator: RefCell::default(),
+            unconfirmed: RefCell::default(),
+            env,
+            settings,
+        })
+    }
+
+    /// The wall clock as attributes tell it.
+    pub fn wall(&self) -> Time {
+        let wall = self.env.wall();
+        Time {
+            seconds: wall.seconds(),
+            nanos: wall.subsecond_nanos(),
+        }
+    }
+
+    pub fn patience(&self) -> Duration {
+        self.session.patience()
+    }
+
+    /// `future`, or EIO when the patience is over.
+    pub async fn patiently<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        match self.env.timeout(self.patience(), future).await {
+            Ok(result) => result,
+            Err(_) => Err(Errno(libc::EIO)),
+        }
+    }
+
+    // ---- learning ----
+
+    /// Takes over the leases that came with a reply. Says for one inode whether it was granted.
+    pub fn take_leases(&self, link: &Link, leases: &[Lease], of: u64) -> bool {
+        if link.generation != self.session.generation() {
+            return false;
+        }
+        let mut granted = false;
+        for lease in leases {
+            let node = self.nodes.get_or_new(lease.ino);
+            let good = node
+                .state
+                .borrow_mut()
+                .lease
+                .grant(mode_of(lease.mode()), lease.seq);
+            if good {
+                node.wake.notify_waiters();
+            }
+            granted |= good && lease.ino == of;
+        }
+        granted
+    }
+
+    /// Takes over an inode; `granted` says whether the reply's lease on it stands.
+    pub fn take_inode(&self, inode: &Inode, granted: bool) -> (Rc<Node>, Known) {
+        let attr = inode.attr.unwrap_or_default();
+        let node = self.nodes.get_or_new(attr.ino);
+        let mut state = node.state.borrow_mut();
+        if !inode.target.is_empty() {
+            state.target = Some(inode.target.clone());
+        }
+        if granted && state.lease.may_answer() {
+            state.take_attr(&attr);
+            state.take_layout(inode.layout.as_ref());
+            if !state.trimming {
+                state.trim = (inode.trim_seq != 0).then_some((inode.trim_seq, inode.trim_from));
+            }
+        }
+        drop(state);
+        let known = self.known_or(&node, attr);
+        self.make_room();
+        (node, known)
+    }
+
+    /// Takes over attributes that came with a change's reply.
+    pub fn take_changed(&self, attr: &Attr, granted: bool) -> Rc<Node> {
+        let node = self.nodes.get_or_new(attr.ino);
+        let mut state = node.state.borrow_mut();
+        // Without a lease of this reply's they are believed only as news of what is known.
+        if state.lease.may_answer() && (granted || state.attr.is_some()) {
+            state.take_attr(attr);
+        }
+        drop(state);
+        node
+    }
+
+    /// What is known under the lease, else what the reply said, which is true only now.
+    pub fn known_or(&self, node: &Node, attr: Attr) -> Known {
+        let known = if self.session.is_valid() {
+            node.known()
+        } else {
+            None
+        };
+        known.unwrap_or(Known {
+            attr,
+            leased: false,
+        })
+    }
+
+    /// Takes over the parents and the victim of a change of names.
+    pub fn take_parents(&self, link: &Link, reply: &OpReply, leases: &[Lease]) {
+        for attr in [&reply.parent, &reply.new_parent, &reply.victim]
+            .into_iter()
+            .flatten()
+        {
+            let granted = link.generation == self.session.generation()
+                && leases.iter().any(|lease| lease.ino == attr.ino);
+            self.take_changed(attr, granted);
+        }
+    }
+
+    /// Evicts what is beyond the bound.
+    pub fn make_room(&self) {
+        for node in self.nodes.evict() {
+            self.writeback.give_back(node);
+        }
+    }
+
+    /// Asks the server for an inode.
+    pub async fn fetch_inode(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
+        let (reply, link) = self
+            .session
+            .ask(self, |link| GetInodeRequest {
+                session: link.session,
+                epoch: link.epoch,
+                cred: Some(root_cred()),
+                ino,
+            })
+            .await?;
+        let granted = self.take_leases(&link, &reply.leases, ino);
+        let inode = reply.inode.ok_or(Errno(libc::EIO))?;
+        Ok(self.take_inode(&inode, granted))
+    }
+
+    /// Attributes under a lease if there is one, else asked.
+    pub async fn known(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
+        if self.session.is_valid()
+            && let Some(node) = self.nodes.get(ino)
+            && let Some(known) = node.known()
+        {
+            return Ok((node, known));
+        }
+        self.fetch_inode(ino).await
+    }
+
+    // ---- leases in use ----
+
+    /// Begins a use if that can be done at once.
+    pub fn begin_now(&self, node: &Rc<Node>, mode: Mode) -> Option<Use> {
+        if !self.session.is_valid() {
+            return None;
+        }
+        let mut state = node.state.borrow_mut();
+        let is_ready =
+            state.is_usable() && (mode < Mode::Write || (!state.cutting && state.trim.is_none()));
+        if is_ready && state.lease.begin(mode) == Admission::Begun {
+            return Some(Use(node.clone()));
+        }
+        None
+    }
+
+    /// Begins a use, asking the server for the lease if need be. With WRITE, remains of a shorter
+    /// size are trimmed first, and a cut in progress is waited for.
+    pub async fn begin(self: &Rc<Self>, node: &Rc<Node>, mode: Mode) -> Result<Use> {
+        if let Some(begun) = self.begin_now(node, mode) {
+            return Ok(begun);
+        }
+        self.patiently(self.begin_slowly(node, mode, false)).await
+    }
+
+    /// As [`Core::begin`] with WRITE, for the one that cuts the file.
+    pub async fn begin_cut(self: &Rc<Self>, node: &Rc<Node>) -> Result<Use> {
+        self.patiently(self.begin_slowly(node, Mode::Write, true))
+            .await
+    }
+
+    async fn begin_slowly(self: &Rc<Self>, node: &Rc<Node>, mode: Mode, cuts: bool) -> Result<Use> {
+        loop {
+            self.session.valid().await;
+            let wake = node.wake.notified();
+            let admission = {
+                let mut state = node.state.borrow_mut();
+                if mode == Mode::Write && state.cutting && !cuts {
+                    Admission::Wait
+                } else if state.lease.mode() >= mode && !state.is_usable() {
+                    // A lease without what it makes true: it came with another inode's answer.
+                    Admission::Ask
+                } else {
+                    state.lease.begin(mode)
+                }
+            };
+            match admission {
+                Admission::Wait => wake.await,
+                Admission::Ask if node.state.borrow().asking => wake.await,
+                Admission::Ask => {
+                    self.ask_lease(node, mode).await?;
+                    // While others dispute the inode the answer comes without a lease.
+                    if node.state.borrow().lease.mode() < mode {
+                        self.env.sleep(DISPUTE_PAUSE).await;
+                    }
+                }
+                Admission::Begun => {
+                    let begun = Use(node.clone());
+                    let is_trimmed = node.state.borrow().trim.is_none();
+                    if mode < Mode::Write || is_trimmed {
+                        return Ok(begun);
+                    }
+                    self.trim(node).await?;
+                }
+            }
+        }
+    }
+
+    async fn ask_lease(self: &Rc<Self>, node: &Rc<Node>, mode: Mode) -> Result<()> {
+        struct Asking<'a>(&'a Node);
+        impl Drop for Asking<'_> {
+            fn drop(&mut self) {
+                self.0.state.borrow_mut().asking = false;
+                self.0.wake.notify_waiters();
+            }
+        }
+        node.state.borrow_mut().asking = true;
+        let _asking = Asking(node);
+        let owned = node.state.borrow().lease.mode() == Mode::Write;
+        if mode < Mode::Write || owned {
+            self.fetch_inode(node.ino).await?;
+            return Ok(());
+        }
+        let ask = op::Op::WriteLease(proto::WriteLease { ino: node.ino });
+        let (reply, link) = self.session.change(self, root_cred(), ask, true).await?;
+        let granted = self.take_leases(&link, &reply.leases, node.ino);
+        let op_reply = reply.reply.unwrap_or_default();
+        if granted {
+            let mut state = node.state.borrow_mut();
+            if let Some(attr) = &op_reply.attr {
+                state.take_attr(attr);
+            }
+            state.take_layout(op_reply.layout.as_ref());
+            if !state.trimming {
+                state.trim =
+                    (op_reply.trim_seq != 0).then_some((op_reply.trim_seq, op_reply.trim_from));
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops remains of a shorter size from the objects. The caller holds a WRITE use.
+    async fn trim(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+        struct Trimming<'a>(&'a Node);
+        impl Drop for Trimming<'_> {
+            fn drop(&mut self) {
+                self.0.state.borrow_mut().trimming = false;
+                self.0.wake.notify_waiters();
+            }
+        }
+        let wake = node.wake.notified();
+        let todo = {
+            let mut state = node.state.borrow_mut();
+            let (Some((seq, from)), Some(layout)) = (state.trim, state.layout.clone()) else {
+                return Ok(());
+            };
+            (!std::mem::replace(&mut state.trimming, true)).then_some((seq, from, layout))
+        };
+        let Some((trim_seq, from, layout)) = todo else {
+            wake.await;
+            return Ok(());
+        };
+        let _trimming = Trimming(node);
+        self.truncate_objects(node.ino, &layout, from).await?;
+        node.state.borrow_mut().trim = None;
+        let (core, ino) = (self.clone(), node.ino);
+        self.env.spawn("trim done", async move {
+            let done = op::Op::TrimDone(proto::TrimDone { ino, trim_seq });
+            // If this is lost the next writer trims again, which changes nothing.
+            if let Err(errno) = core.session.change(&core, root_cred(), done, false).await {
+                tracing::debug!(ino, %errno, "the end of a trimming was not taken");
+            }
+        });
+        Ok(())
+    }
+
+    /// Cuts all objects of a file to what a file of `size` bytes has.
+    pub async fn truncate_objects(
+        self: &Rc<Self>,
+        ino: u64,
+        layout: &FileLayout,
+        size: u64,
+    ) -> Result<()> {
+        let cuts = layout.map.pairs().iter().enumerate().map(|(index, pair)| {
+            let object = Object {
+                pair: pair.0,
+                ino,
+                generation: layout.generation,
+            };
+            let length = layout.map.object_length(index, size);
+            self.pairs
+                .shape(self, object, layout.protocol, Some(length), Vec::new())
+        });
+        for result in futures_util::future::join_all(cuts).await {
+            result?;
+        }
+        Ok(())
+    }
+
+    // ---- what the service tells ----
+
+    /// A request of the metadata service, in order of arrival; must not wait.
+    pub fn on_request(self: &Rc<Self>, connection: &Connection, request: Request) {
+        match request.method {
+            RevokeRequest::METHOD => match request.decode::<RevokeRequest>() {
+                Ok(revoke) => self.on_revoke(connection, revoke, request.replier),
+                Err(failed) => request.replier.fail(failed),
+            },
+            PairStates::METHOD => {
+                if let Ok(states) = request.decode::<PairStates>() {
+                    self.pairs.learn(&states.states, &states.members);
+                }
+            }
+            LockFreed::METHOD => {
+                if let Ok(freed) = request.decode::<LockFreed>() {
+                    self.locks.freed(freed.ino);
+                }
+            }
+            other => request
+                .replier
+                .fail(Failed::Refused(format!("clients know no method {other}"))),
+        }
+    }
+
+    // ---- the session's turns ----
+
+    /// A new link stands: what was waiting goes on.
+    pub fn linked(self: &Rc<Self>) {
+        self.locks.freed_all();
+        self.pump();
+    }
+
+    /// A renewal was answered that was sent after the first `count` answers that are not confirmed:
+    /// those on that connection have arrived.
+    pub fn renewed(&self, generation: u64, count: usize) {
+        let mut at = 0;
+        self.unconfirmed.borrow_mut().retain(|given| {
+            at += 1;
+            at > count || given.generation != generation
+        });
+    }
+
+    /// Open inodes and WRITE leases, for taking the session up.
+    pub fn held(&self) -> (Vec<u64>, Vec<u64>) {
+        let mut open = Vec::new();
+        let mut write = Vec::new();
+        for node in self.nodes.all() {
+            if node.is_open() {
+                open.push(node.ino);
+            }
+            if node.state.borrow().lease.mode() == Mode::Write {
+                write.push(node.ino);
+            }
+        }
+        for given in self.unconfirmed.borrow().iter() {
+            if !write.contains(&given.node.ino) {
+                write.push(given.node.ino);
+            }
+        }
+        (open, write)
+    }
+
+    /// The session was taken up: WRITE leases that are not in the list are gone. One that is in it
+    /// though it was given back is held on: its giving back was lost, with what it owed.
+    pub fn keep_write_leases(self: &Rc<Self>, kept: &[u64]) {
+        let kept: std::collections::BTreeSet<u64> = kept.iter().copied().collect();
+        for given in self.unconfirmed.take() {
+            let mut state = given.node.state.borrow_mut();
+            if kept.contains(&given.node.ino) && state.lease.mode() < Mode::Write {
+                // A number below every one of the server's; a revocation that has come already
+                // follows it.
+                state.lease.grant(Mode::Write, 1);
+                state.attr = Some(given.attr);
+                state.buffer.changes += 1;
+                drop(state);
+                self.want_tell(&given.node);
+            }
+        }
+        for node in self.nodes.all() {
+            let is_lost = {
+                let state = node.state.borrow();
+                state.lease.mode() == Mode::Write && !kept.contains(&node.ino)
+            };
+            if is_lost {
+                self.lose_node(&node);
+            }
+        }
+    }
+
+    /// Drops what a node cached and owed; what was written and not on the servers is lost, and the
+    /// next fsync or close says so.
+    fn lose_node(self: &Rc<Self>, node: &Rc<Node>) {
+        let mut state = node.state.borrow_mut();
+        state.lease.lose(Mode::None);
+        state.forget();
+        let lost = state.buffer.waiting.bytes();
+        if !state.buffer.is_clean() || state.buffer.owes() {
+            tracing::error!(
+                ino = node.ino,
+                lost,
+                "a write lease was lost: what was not written back is gone"
+            );
+            state.buffer.fail(libc::EIO);
+            state.buffer.waiting = Default::default();
+            state.buffer.ready.clear();
+            state.buffer.told = state.buffer.changes;
+            self.writeback.forget(lost);
+        }
+        drop(state);
+        node.wake.notify_waiters();
+    }
+
+    /// The session is over: nothing that was cached or owed is worth anything.
+    pub fn session_lost(self: &Rc<Self>) {
+        self.unconfirmed.borrow_mut().clear();
+        let nodes = self.nodes.all();
+        let mut held = Vec::new();
+        for node in nodes {
+            let was_held = node.state.borrow().lease.may_answer();
+            self.lose_node(&node);
+            node.state.borrow_mut().answers.clear();
+            if was_held {
+                held.push(node);
+            }
+        }
+        self.locks.lose();
+        let core = self.clone();
+        self.env.spawn("forget", async move {
+            for node in held {
+                core.invalidate(&node).await;
+            }
+        });
+    }
+
+    /// Gives all READ leases back before the session is taken up.
+    pub async fn drop_read_leases(self: &Rc<Self>) {
+        let mut held = Vec::new();
+        for node in self.nodes.all() {
+            let mut state = node.state.borrow_mut();
+            match state.lease.mode() {
+                Mode::None => state.lease.lose(Mode::None),
+                // Grants and revocations are counted anew; the lease itself stands.
+                Mode::Write => state.lease.lose(Mode::Write),
+                Mode::Read => {
+                    state.lease.lose(Mode::None);
+                    state.forget();
+                    held.push(node.clone());
+                }
+            }
+            // Nobody waits for answers on a connection that is gone.
+            state.answers.clear();
+            drop(state);
+            node.wake.notify_waiters();
+        }
+        for node in held {
+            // The face may wait for requests of the kernel's that wait for this very session.
+            let forgetting = self.invalidate(&node);
+            let _ = self.env.timeout(FORGET_PATIENCE, forgetting).await;
+        }
+    }
+
+    /// Has the face forget an inode.
+    pub async fn invalidate(&self, node: &Node) {
+        let Some(invalidator) = self.invalidator.borrow().clone() else {
+            return;
+        };
+        let is_dir = {
+            let state = node.state.borrow();
+            state
+                .attr
+                .is_none_or(|attr| attr.kind == proto::FileKind::Directory as i32)
+        };
+        if is_dir {
+            invalidator.names(node.ino).await;
+        }
+        invalidator.inode(node.ino, true).await;
+    }
+}
+
+/// Pause before a lease is asked for again that was not granted.
+const DISPUTE_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long the face's forgetting is waited for where it may wait for an operation that waits for
+/// the very answer that the forgetting delays.
+pub(crate) const FORGET_PATIENCE: Duration = Duration::from_millis(200);
+
+/// Ends a giving back with the answer.
+pub(crate) fn answer_revoke(node: &Node, answers: Vec<weft_rpc::Replier>, owed: Option<Setattr>) {
+    let reply = RevokeReply {
+        open: node.is_open(),
+        owed,
+    };
+    for replier in answers {
+        replier.send::<RevokeRequest>(&reply, weft_rpc::Payload::none());
+    }
+}

@@ -1,0 +1,455 @@
+//! Operations on names: looked up under leases, changed by the server, the caches following the
+//! replies (`docs/protocols/a-create.md`).
+
+use crate::access;
+use crate::core::{Core, root_cred};
+use crate::leases::Mode;
+use crate::names::{NameState, Names};
+use crate::node::Node;
+use crate::session::Link;
+use crate::types::*;
+use bytes::Bytes;
+use std::rc::Rc;
+use weft_wire::proto::{self, Lease, LookupRequest, OpReply, op};
+
+fn check_name(name: &[u8]) -> Result<()> {
+    match name.len() {
+        0 => Err(Errno(libc::ENOENT)),
+        n if n > weft_types::NAME_MAX => Err(Errno(libc::ENAMETOOLONG)),
+        _ if name.contains(&b'/') || name.contains(&0) => Err(Errno(libc::EINVAL)),
+        _ => Ok(()),
+    }
+}
+
+impl Core {
+    /// What the cache knows of a name; None if the server has to be asked.
+    fn cached_name(
+        &self,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+    ) -> Option<Result<(NameState, bool)>> {
+        if !self.session.is_valid() {
+            return None;
+        }
+        let node = self.nodes.get(parent)?;
+        let state = node.state.borrow();
+        if !state.lease.may_answer() {
+            return None;
+        }
+        let found = state.names.as_ref()?.get(name)?;
+        // Who may search the directory is known only with its attributes; root may always.
+        if cred.uid != 0
+            && let Err(errno) = access::check(state.attr.as_ref()?, cred, access::EXECUTE)
+        {
+            return Some(Err(errno));
+        }
+        Some(Ok((found, state.lease.may_keep())))
+    }
+
+    /// A directory's change number as far as it is known here: what is asked now is known at least
+    /// at this change.
+    fn change_of(&self, dir: u64) -> u64 {
+        let node = self.nodes.get(dir);
+        node.and_then(|node| node.state.borrow().attr.map(|attr| attr.change))
+            .unwrap_or(0)
+    }
+
+    fn put_name(&self, parent: u64, name: &[u8], found: NameState, change: u64) -> bool {
+        let Some(node) = self.nodes.get(parent) else {
+            return false;
+        };
+        let mut state = node.state.borrow_mut();
+        if !state.lease.may_answer() {
+            return false;
+        }
+        state.names.get_or_insert_default().put(name, found, change);
+        state.lease.may_keep()
+    }
+
+    pub async fn lookup(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<Found> {
+        if let Err(errno) = check_name(name) {
+            return match errno {
+                // No such name can be there.
+                Errno(libc::EINVAL) => Err(Errno(libc::ENOENT)),
+                other => Err(other),
+            };
+        }
+        match self.cached_name(cred, parent, name) {
+            Some(Err(errno)) => return Err(errno),
+            Some(Ok((NameState::Absent, leased))) => {
+                return Ok(Found {
+                    entry: None,
+                    name_leased: leased,
+                });
+            }
+            Some(Ok((NameState::Present(ino), leased))) => {
+                if let Some(node) = self.nodes.get(ino)
+                    && let Some(known) = node.known()
+                {
+                    return Ok(Found {
+                        entry: Some(known),
+                        name_leased: leased,
+                    });
+                }
+            }
+            None => {}
+        }
+        let change = self.change_of(parent);
+        let (reply, link) = self
+            .session
+            .ask(self, |link| LookupRequest {
+                session: link.session,
+                epoch: link.epoch,
+                cred: Some(cred.clone()),
+                parent,
+                name: Bytes::copy_from_slice(name),
+            })
+            .await?;
+        let granted = self.take_leases(&link, &reply.leases, parent);
+        let mut found = Found {
+            entry: None,
+            name_leased: false,
+        };
+        let mut state = NameState::Absent;
+        if let Some(inode) = &reply.inode {
+            let ino = inode.attr.map_or(0, |attr| attr.ino);
+            let of_inode = self.granted(&link, &reply.leases, ino);
+            let (_, known) = self.take_inode(inode, of_inode);
+            state = NameState::Present(ino);
+            found.entry = Some(known);
+        }
+        if granted {
+            found.name_leased = self.put_name(parent, name, state, change);
+        }
+        Ok(found)
+    }
+
+    /// The reply's leases (which have been taken) hold one on this inode that stands.
+    pub fn granted(&self, link: &Link, leases: &[Lease], ino: u64) -> bool {
+        link.generation == self.session.generation()
+            && leases.iter().any(|lease| lease.ino == ino)
+            && self
+                .nodes
+                .get(ino)
+                .is_some_and(|node| node.state.borrow().lease.may_answer())
+    }
+
+    /// Takes over a reply to a change that made something.
+    fn take_made(
+        &self,
+        link: &Link,
+        parent: u64,
+        name: &[u8],
+        reply: &OpReply,
+        leases: &[Lease],
+    ) -> Result<(Rc<Node>, Known)> {
+        let attr = reply.attr.ok_or(Errno(libc::EIO))?;
+        self.take_leases(link, leases, attr.ino);
+        let granted = self.granted(link, leases, attr.ino);
+        let node = self.take_changed(&attr, granted);
+        let mut state = node.state.borrow_mut();
+        if granted || state.layout.is_some() {
+            state.take_layout(reply.layout.as_ref());
+        }
+        if granted && reply.trim_seq != 0 && !state.trimming {
+            state.trim = Some((reply.trim_seq, reply.trim_from));
+        }
+        drop(state);
+        self.take_parents(link, reply, leases);
+        let change = reply.parent.map_or(0, |parent| parent.change);
+        self.put_name(parent, name, NameState::Present(attr.ino), change);
+        let known = self.known_or(&node, attr);
+        self.make_room();
+        Ok((node, known))
+    }
+
+    /// A change of a name: its failure leaves the name in doubt unless the server said why.
+    async fn change_name(
+        self: &Rc<Self>,
+        cred: &Cred,
+        op: op::Op,
+        names: &[(u64, &[u8])],
+    ) -> Result<(OpReply, Vec<Lease>, Link)> {
+        match self.session.change(self, cred.clone(), op, true).await {
+            Ok((reply, link)) => Ok((reply.reply.unwrap_or_default(), reply.leases, link)),
+            Err(errno) => {
+                if errno == Errno(libc::EIO) {
+                    for (dir, name) in names {
+                        if let Some(node) = self.nodes.get(*dir)
+                            && let Some(names) = &mut node.state.borrow_mut().names
+                        {
+                            names.doubt(name);
+                        }
+                    }
+                }
+                Err(errno)
+            }
+        }
+    }
+
+    pub async fn make(
+        self: &Rc<Self>,
+        cred: &Cred,
+        create: proto::Create,
+    ) -> Result<(Rc<Node>, Known, bool)> {
+        check_name(&create.name)?;
+        let (parent, name) = (create.parent, create.name.clone());
+        let (kind, target) = (create.kind(), create.target.clone());
+        let op = op::Op::Create(create);
+        let (reply, leases, link) = self.change_name(cred, op, &[(parent, &name)]).await?;
+        let (node, known) = self.take_made(&link, parent, &name, &reply, &leases)?;
+        if reply.created {
+            let mut state = node.state.borrow_mut();
+            if kind == FileKind::Symlink {
+                state.target = Some(target);
+            }
+            if state.lease.may_answer() {
+                if kind == FileKind::Directory {
+                    state
+                        .names
+                        .get_or_insert_with(|| Box::new(Names::of_new_directory()));
+                }
+                state.xattr_names.get_or_insert_default();
+            }
+        }
+        Ok((node, known, reply.created))
+    }
+
+    pub async fn create(
+        self: &Rc<Self>,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+        mode: u32,
+        flags: CreateFlags,
+    ) -> Result<(Known, HandleId)> {
+        // An existing file that is cut must have nothing on its way to the objects it loses.
+        let cut = match self.cached_name(cred, parent, name) {
+            Some(Ok((NameState::Present(ino), _))) if flags.open.truncate && !flags.exclusive => {
+                self.nodes.get(ino)
+            }
+            _ => None,
+        };
+        if let Some(node) = &cut {
+            self.discard(node, 0).await;
+        }
+        let (read, write) = (flags.open.read, flags.open.write || flags.open.truncate);
+        let create = proto::Create {
+            parent,
+            name: Bytes::copy_from_slice(name),
+            kind: FileKind::Regular as i32,
+            mode: mode & 0o7777,
+            exclusive: flags.exclusive,
+            truncate: flags.open.truncate,
+            open_access: if read { access::READ } else { 0 }
+                | if write { access::WRITE } else { 0 },
+            ..proto::Create::default()
+        };
+        let (node, known, created) = self.make(cred, create).await?;
+        if !created {
+            let kind = known.attr.kind();
+            if kind == FileKind::Directory {
+                return Err(Errno(libc::EISDIR));
+            }
+            if kind != FileKind::Regular {
+                // The kernel opens such files itself.
+                return Err(Errno(libc::EEXIST));
+            }
+            if flags.open.truncate {
+                self.was_cut(&node, 0);
+            }
+        }
+        let handle = self.handles.add_file(node.clone(), flags.open);
+        Ok((self.known_or(&node, known.attr), handle))
+    }
+
+    pub async fn readlink(self: &Rc<Self>, ino: u64) -> Result<Bytes> {
+        if let Some(node) = self.nodes.get(ino)
+            && let Some(target) = &node.state.borrow().target
+        {
+            return Ok(target.clone());
+        }
+        let (node, _) = self.fetch_inode(ino).await?;
+        let target = node.state.borrow().target.clone();
+        target.ok_or(Errno(libc::EINVAL))
+    }
+
+    pub async fn link(
+        self: &Rc<Self>,
+        cred: &Cred,
+        ino: u64,
+        parent: u64,
+        name: &[u8],
+    ) -> Result<Known> {
+        check_name(name)?;
+        let op = op::Op::Link(proto::Link {
+            ino,
+            parent,
+            name: Bytes::copy_from_slice(name),
+        });
+        let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
+        let (_, known) = self.take_made(&link, parent, name, &reply, &leases)?;
+        Ok(known)
+    }
+
+    /// The inode that a cached name stands for, if it is open here.
+    fn is_open_here(&self, parent: u64, name: &[u8]) -> (bool, Option<Rc<Node>>) {
+        let found = self.cached_name(&root_cred(), parent, name);
+        let node = match found {
+            Some(Ok((NameState::Present(ino), _))) => self.nodes.get(ino),
+            _ => None,
+        };
+        (node.as_ref().is_some_and(|node| node.is_open()), node)
+    }
+
+    pub async fn unlink(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
+        check_name(name)?;
+        let keep_open = self.keep_open(cred, parent, name).await;
+        let op = op::Op::Unlink(proto::Unlink {
+            parent,
+            name: Bytes::copy_from_slice(name),
+            keep_open,
+        });
+        let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
+        self.take_gone(&link, parent, name, &reply, &leases);
+        Ok(())
+    }
+
+    /// Whether the file behind a name is open here. A name that is not known is looked up if
+    /// anything is open at all: the server keeps an unlinked file only if it is told.
+    async fn keep_open(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> bool {
+        let (is_open, known) = self.is_open_here(parent, name);
+        if is_open || known.is_some() || !self.handles.any_file() {
+            return is_open;
+        }
+        match self.lookup(cred, parent, name).await {
+            Ok(Found {
+                entry: Some(known), ..
+            }) => {
+                let node = self.nodes.get(known.attr.ino);
+                node.is_some_and(|node| node.is_open())
+            }
+            // The unlink itself will say.
+            _ => false,
+        }
+    }
+
+    fn take_gone(
+        self: &Rc<Self>,
+        link: &Link,
+        parent: u64,
+        name: &[u8],
+        reply: &OpReply,
+        leases: &[Lease],
+    ) {
+        self.take_leases(link, leases, 0);
+        self.take_parents(link, reply, leases);
+        let change = reply.parent.map_or(0, |parent| parent.change);
+        self.put_name(parent, name, NameState::Absent, change);
+        if let Some(victim) = &reply.victim {
+            self.take_victim(victim);
+        }
+    }
+
+    /// An inode lost a name, maybe its last.
+    fn take_victim(self: &Rc<Self>, victim: &Attr) {
+        let Some(node) = self.nodes.get(victim.ino) else {
+            return;
+        };
+        let is_dir = victim.kind == FileKind::Directory as i32;
+        if victim.nlink > 0 && !is_dir {
+            return;
+        }
+        if node.is_open() {
+            node.state.borrow_mut().orphan = true;
+            return;
+        }
+        // Nobody can read it any more: what waits is not worth sending.
+        let mut state = node.state.borrow_mut();
+        let dropped = state.buffer.waiting.bytes();
+        state.buffer.waiting = Default::default();
+        state.buffer.ready.clear();
+        state.buffer.told = state.buffer.changes;
+        state.lease.lose(Mode::None);
+        state.forget();
+        drop(state);
+        self.writeback.forget(dropped);
+        node.wake.notify_waiters();
+    }
+
+    pub async fn rmdir(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
+        check_name(name)?;
+        let op = op::Op::Rmdir(proto::Rmdir {
+            parent,
+            name: Bytes::copy_from_slice(name),
+        });
+        let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
+        self.take_gone(&link, parent, name, &reply, &leases);
+        Ok(())
+    }
+
+    pub async fn rename(
+        self: &Rc<Self>,
+        cred: &Cred,
+        from: (u64, &[u8]),
+        to: (u64, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<()> {
+        check_name(from.1)?;
+        check_name(to.1)?;
+        let keep_open = !flags.exchange && self.keep_open(cred, to.0, to.1).await;
+        let op = op::Op::Rename(proto::Rename {
+            parent: from.0,
+            name: Bytes::copy_from_slice(from.1),
+            new_parent: to.0,
+            new_name: Bytes::copy_from_slice(to.1),
+            no_replace: flags.no_replace,
+            exchange: flags.exchange,
+            keep_open,
+        });
+        let names = [from, to];
+        let (reply, leases, link) = self.change_name(cred, op, &names).await?;
+        self.take_leases(&link, &leases, 0);
+        self.take_parents(&link, &reply, &leases);
+        if let Some(attr) = &reply.attr {
+            self.take_changed(attr, self.granted(&link, &leases, attr.ino));
+        }
+        let old_change = reply.parent.map_or(0, |attr| attr.change);
+        let new_change = reply.new_parent.map_or(old_change, |attr| attr.change);
+        match (reply.attr, reply.victim) {
+            (Some(moved), other) if flags.exchange => {
+                self.put_name(to.0, to.1, NameState::Present(moved.ino), new_change);
+                if let Some(other) = other {
+                    self.put_name(from.0, from.1, NameState::Present(other.ino), old_change);
+                } else {
+                    self.doubt(from);
+                }
+            }
+            (Some(moved), victim) => {
+                // Two names of one file: POSIX leaves both.
+                let is_same = victim.is_some_and(|victim| victim.ino == moved.ino);
+                if !is_same {
+                    self.put_name(from.0, from.1, NameState::Absent, old_change);
+                    if let Some(victim) = &victim {
+                        self.take_victim(victim);
+                    }
+                }
+                self.put_name(to.0, to.1, NameState::Present(moved.ino), new_change);
+            }
+            (None, _) => {
+                self.doubt(from);
+                self.doubt(to);
+            }
+        }
+        Ok(())
+    }
+
+    fn doubt(&self, (dir, name): (u64, &[u8])) {
+        if let Some(node) = self.nodes.get(dir)
+            && let Some(names) = &mut node.state.borrow_mut().names
+        {
+            names.doubt(name);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Listing directories: pages from the server, the next one fetched while the last is handed out.
+//!
+//! Cookies of the service are shifted by two to make room for `.` and `..`.
+
+use crate::access;
+use crate::core::Core;
+use crate::handles::{DirHandle, Pages};
+use crate::names::NameState;
+use crate::types::*;
+use bytes::Bytes;
+use std::rc::Rc;
+use weft_types::FixedSet;
+use weft_wire::proto::ReaddirRequest;
+
+/// Entries asked for at a time: with attributes about 100 KiB.
+const PAGE_ENTRIES: u32 = 1024;
+/// The next page is fetched when fewer entries than this wait.
+const LOW_ENTRIES: usize = 512;
+/// `.` and `..`.
+const DOTS: u64 = 2;
+
+impl Core {
+    pub async fn opendir(self: &Rc<Self>, cred: &Cred, ino: u64) -> Result<HandleId> {
+        let (node, known) = self.known(ino).await?;
+        if known.attr.kind() != FileKind::Directory {
+            return Err(Errno(libc::ENOTDIR));
+        }
+        access::check(&known.attr, cred, access::READ)?;
+        Ok(self.handles.add_dir(node))
+    }
+
+    pub async fn readdir(
+        self: &Rc<Self>,
+        id: HandleId,
+        after: u64,
+        max: usize,
+        plus: bool,
+    ) -> Result<Vec<DirEntry>> {
+        let handle = self.handles.dir(id)?;
+        let mut found = Vec::new();
+        if max == 0 {
+            return Ok(found);
+        }
+        position(&mut handle.pages.borrow_mut(), after, plus);
+        self.have_page(&handle).await?;
+        {
+            let pages = handle.pages.borrow();
+            let dots = [(&b"."[..], 1, handle.node.ino), (b"..", 2, pages.parent)];
+            for (name, cookie, ino) in dots {
+                if after < cookie {
+                    found.push(DirEntry {
+                        name: Bytes::copy_from_slice(name),
+                        ino,
+                        kind: FileKind::Directory,
+                        cookie,
+                        known: None,
+                    });
+                }
+            }
+            found.extend(pages.entries.iter().cloned());
+        }
+        found.truncate(max);
+        let is_low = {
+            let pages = handle.pages.borrow();
+            !pages.end && pages.entries.len() < found.len() + LOW_ENTRIES
+        };
+        if is_low && !handle.fetching.get() {
+            let core = self.clone();
+            self.env.spawn("next page", async move {
+                core.fetch_page(&handle).await;
+            });
+        }
+        Ok(found)
+    }
+
+    /// Waits until there are entries, or the end is known.
+    async fn have_page(self: &Rc<Self>, handle: &Rc<DirHandle>) -> Result<()> {
+        loop {
+            let wake = handle.wake.notified();
+            {
+                let mut pages = handle.pages.borrow_mut();
+                if let Some(errno) = pages.failed.take() {
+                    return Err(errno);
+                }
+                if !pages.entries.is_empty() || pages.end {
+                    return Ok(());
+                }
+            }
+            if handle.fetching.get() {
+                wake.await;
+            } else {
+                self.fetch_page(handle).await;
+            }
+        }
+    }
+
+    async fn fetch_page(self: &Rc<Self>, handle: &Rc<DirHandle>) {
+        struct Fetching<'a>(&'a DirHandle);
+        impl Drop for Fetching<'_> {
+            fn drop(&mut self) {
+                self.0.fetching.set(false);
+                self.0.wake.notify_waiters();
+            }
+        }
+        if handle.fetching.replace(true) {
+            return;
+        }
+        let _fetching = Fetching(handle);
+        let (after, plus, jump) = {
+            let pages = handle.pages.borrow();
+            (pages.next, pages.plus, pages.jump)
+        };
+        let result = self.ask_page(handle, after, plus, jump).await;
+        if let Err(errno) = result {
+            let mut pages = handle.pages.borrow_mut();
+            if pages.jump == jump {
+                pages.failed = Some(errno);
+            }
+        }
+    }
+
+    async fn ask_page(
+        self: &Rc<Self>,
+        handle: &Rc<DirHandle>,
+        after: u64,
+        plus: bool,
+        jump: u64,
+    ) -> Result<()> {
+        let node = &handle.node;
+        let change = node.state.borrow().attr.map_or(0, |attr| attr.change);
+        let (reply, link) = self
+            .session
+            .ask(self, |link| ReaddirRequest {
+                session: link.session,
+                epoch: link.epoch,
+                cred: Some(Cred::default()),
+                ino: node.ino,
+                after,
+                max_entries: PAGE_ENTRIES,
+                plus,
+            })
+            .await?;
+        self.take_leases(&link, &reply.leases, node.ino);
+        let granted = self.granted(&link, &reply.leases, node.ino);
+        let leased: FixedSet<u64> = if link.generation == self.session.generation() {
+            reply.leases.iter().map(|lease| lease.ino).collect()
+        } else {
+            FixedSet::default()
+        };
+        let mut entries = Vec::with_capacity(reply.entries.len());
+        let mut last = after;
+        for entry in reply.entries {
+            last = entry.cookie;
+            let known = entry.inode.as_ref().map(|inode| {
+                let standing = leased.contains(&entry.ino);
+                self.take_inode(inode, standing).1
+            });
+            entries.push(DirEntry {
+                kind: entry.kind(),
+                ino: entry.ino,
+                cookie: entry.cookie + DOTS,
+                name: entry.name,
+                known,
+            });
+        }
+        {
+            let mut state = node.state.borrow_mut();
+            let mut pages = handle.pages.borrow_mut();
+            let losses = state.lease.losses();
+            if after == 0 {
+                pages.listing = granted.then_some(losses);
+            } else if pages.listing != Some(losses) || pages.jump != jump {
+                pages.listing = None;
+            }
+            if granted && state.lease.may_answer() {
+                let names = state.names.get_or_insert_default();
+                if after == 0 {
+                    names.begin_listing();
+                }
+                for entry in &entries {
+                    names.put(&entry.name, NameState::Present(entry.ino), change);
+                }
+                if reply.end && pages.listing.is_some() {
+                    names.end_listing();
+                }
+            } else {
+                pages.listing = None;
+            }
+        }
+        let mut pages = handle.pages.borrow_mut();
+        if pages.jump != jump {
+            return Ok(());
+        }
+        pages.parent = reply.parent;
+        pages.end = reply.end || entries.is_empty();
+        pages.next = last;
+        pages.entries.extend(entries);
+        Ok(())
+    }
+}
+
+/// Moves to what comes after a cookie: within what was fetched, or to another place.
+fn position(pages: &mut Pages, after: u64, plus: bool) {
+    let next = pages.entries.back().map_or(pages.after, |e| e.cookie);
+    let is_within = after >= pages.after && after <= next && pages.plus == plus;
+    // The first reading from the start, and every rewind to it, begins a listing.
+    if is_within && after > 0 {
+        while pages.entries.front().is_some_and(|e| e.cookie <= after) {
+            pages.entries.pop_front();
+        }
+        pages.after = after;
+        return;
+    }
+    // A rewind sees what has changed since.
+    *pages = Pages {
+        after,
+        next: after.saturating_sub(DOTS),
+        plus,
+        jump: pages.jump + 1,
+        parent: pages.parent,
+        ..Pages::default()
+    };
+}

@@ -1,0 +1,721 @@
+//! Operations on open files: reading and writing under leases (`docs/protocols/a-read.md`,
+//! `docs/protocols/a-write.md`).
+
+use crate::access;
+use crate::core::{Core, root_cred};
+use crate::handles::FileHandle;
+use crate::leases::Mode;
+use crate::node::{FileLayout, Node};
+use crate::pairs::Object;
+use crate::readahead::{Chunk, slice_parts};
+use crate::types::*;
+use bytes::Bytes;
+use std::rc::Rc;
+use weft_types::{BLOCK_BYTES, FILE_BYTES_MAX, pieces};
+use weft_wire::proto::{self, Durability, op};
+
+/// Zeros for holes are slices of this.
+static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
+/// Bytes that one copy_range call moves: the application asks again for the rest, and can be
+/// interrupted between.
+const COPY_BYTES_MAX: u64 = 32 << 20;
+/// Bytes that one copy_range call holds at a time.
+const COPY_STEP: u64 = 4 << 20;
+
+/// Appends zeros without allocating.
+fn push_zeros(parts: &mut Vec<Bytes>, mut length: u64) {
+    while length > 0 {
+        let step = length.min(ZEROS.len() as u64);
+        parts.push(Bytes::from_static(&ZEROS[..step as usize]));
+        length -= step;
+    }
+}
+
+impl Core {
+    // ---- open and close ----
+
+    pub async fn open(
+        self: &Rc<Self>,
+        cred: &Cred,
+        ino: u64,
+        flags: OpenFlags,
+    ) -> Result<HandleId> {
+        let (node, known) = self.known(ino).await?;
+        match known.attr.kind() {
+            FileKind::Regular => {}
+            FileKind::Directory if flags.write || flags.truncate => {
+                return Err(Errno(libc::EISDIR));
+            }
+            _ => return Err(Errno(libc::EINVAL)),
+        }
+        let write = flags.write || flags.truncate;
+        let mask =
+            if flags.read { access::READ } else { 0 } | if write { access::WRITE } else { 0 };
+        access::check(&known.attr, cred, mask)?;
+        let handle = self.handles.add_file(node, flags);
+        if flags.truncate {
+            let cut = SetAttr {
+                size: Some(0),
+                ..SetAttr::default()
+            };
+            if let Err(errno) = self.setattr(cred, ino, cut, None).await {
+                self.close_handle(handle);
+                return Err(errno);
+            }
+        }
+        Ok(handle)
+    }
+
+    /// Takes a handle out; the last one of an unlinked file tells the server.
+    fn close_handle(self: &Rc<Self>, id: HandleId) -> Option<Rc<FileHandle>> {
+        let (handle, is_last) = self.handles.remove_file(id)?;
+        let is_orphan = is_last && std::mem::take(&mut handle.node.state.borrow_mut().orphan);
+        if is_orphan {
+            let (core, ino) = (self.clone(), handle.node.ino);
+            self.env.spawn("release", async move {
+                let release = op::Op::Release(proto::Release { ino });
+                // The end of the session releases it, if nothing else does.
+                if let Err(errno) = core
+                    .session
+                    .change(&core, root_cred(), release, false)
+                    .await
+                {
+                    tracing::debug!(ino, %errno, "a release was not taken");
+                }
+            });
+        }
+        Some(handle)
+    }
+
+    pub async fn flush(self: &Rc<Self>, id: HandleId, lock_owner: Option<u64>) -> Result<()> {
+        let handle = self.handles.file(id)?;
+        let node = &handle.node;
+        let flushed = self.flush_data(node).await;
+        self.want_tell(node);
+        if let Some(owner) = lock_owner {
+            self.drop_locks(node.ino, false, owner).await?;
+        }
+        node.failure_since(&handle.seen_failures)?;
+        flushed
+    }
+
+    pub async fn release(self: &Rc<Self>, id: HandleId, lock_owner: Option<u64>) -> Result<()> {
+        let Some(handle) = self.close_handle(id) else {
+            return Err(Errno(libc::EBADF));
+        };
+        self.want_tell(&handle.node);
+        if let Some(owner) = lock_owner {
+            self.drop_locks(handle.node.ino, true, owner).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn fsync(self: &Rc<Self>, id: HandleId) -> Result<()> {
+        let handle = self.handles.file(id)?;
+        let synced = self.sync_node(&handle.node).await;
+        handle.node.failure_since(&handle.seen_failures)?;
+        synced
+    }
+
+    /// Data on both members (on disk where the layout says so), size and times with the server.
+    pub async fn sync_node(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+        let (was_written, layout) = {
+            let state = node.state.borrow();
+            let written = !state.buffer.is_clean() || state.unsynced;
+            (written, state.layout.clone())
+        };
+        self.flush_data(node).await?;
+        if let Some(layout) = layout.filter(|l| was_written && l.durability == Durability::Disk) {
+            node.state.borrow_mut().unsynced = false;
+            let syncs = layout.map.pairs().iter().map(|pair| {
+                let object = Object {
+                    pair: pair.0,
+                    ino: node.ino,
+                    generation: layout.generation,
+                };
+                self.pairs.sync(self, object)
+            });
+            for result in futures_util::future::join_all(syncs).await {
+                if let Err(errno) = result {
+                    node.state.borrow_mut().unsynced = true;
+                    return Err(errno);
+                }
+            }
+        }
+        self.tell(node).await
+    }
+
+    pub async fn sync_all(self: &Rc<Self>) -> Result<()> {
+        let mut first = Ok(());
+        let nodes = self.unwritten();
+        for node in &nodes {
+            self.want_flush(node);
+        }
+        self.pump();
+        for node in &nodes {
+            self.want_tell(node);
+        }
+        for node in &nodes {
+            let failures = node.state.borrow().buffer.failures;
+            let synced = self.sync_node(node).await;
+            let failed = node.state.borrow().buffer.failures != failures;
+            if first.is_ok() {
+                first = if failed {
+                    Err(Errno(node.state.borrow().buffer.failure))
+                } else {
+                    synced
+                };
+            }
+        }
+        first
+    }
+
+    // ---- reading ----
+
+    pub async fn read(
+        self: &Rc<Self>,
+        id: HandleId,
+        offset: u64,
+        length: usize,
+    ) -> Result<Vec<Bytes>> {
+        let handle = self.handles.file(id)?;
+        if !handle.flags.read {
+            return Err(Errno(libc::EBADF));
+        }
+        let node = &handle.node;
+        let begun = self.begin(node, Mode::Read).await?;
+        self.was_read(node);
+        let (size, version) = {
+            let state = node.state.borrow();
+            (state.attr.map_or(0, |attr| attr.size), state.version)
+        };
+        let end = size.min(offset.saturating_add(length as u64));
+        if offset >= end {
+            return Ok(Vec::new());
+        }
+        let wanted = handle.readahead.borrow_mut().advance(
+            offset,
+            end - offset,
+            version,
+            self.settings.readahead_bytes,
+            size,
+        );
+        for chunk in wanted {
+            self.fetch_chunk(node, chunk);
+        }
+        let ahead = handle
+            .readahead
+            .borrow()
+            .covering(offset, end - offset, version);
+        if let Some(chunks) = ahead
+            && let Some(parts) = self.take_chunks(&chunks, offset, end).await
+        {
+            // What was written here while it was on its way makes another version.
+            if node.state.borrow().version == version {
+                drop(begun);
+                return Ok(parts);
+            }
+        }
+        let parts = self.read_range(node, offset, end).await?;
+        drop(begun);
+        Ok(parts)
+    }
+
+    fn fetch_chunk(self: &Rc<Self>, node: &Rc<Node>, chunk: Rc<Chunk>) {
+        let (core, node) = (self.clone(), node.clone());
+        self.env.spawn("read ahead", async move {
+            // Under the lease like any read; without one nothing is fetched.
+            let begun = core.begin_now(&node, Mode::Read);
+            let parts = match &begun {
+                Some(_) => {
+                    let end = chunk.start + chunk.length;
+                    core.read_range(&node, chunk.start, end).await.ok()
+                }
+                None => None,
+            };
+            drop(begun);
+            *chunk.parts.borrow_mut() = Some(parts);
+            chunk.wake.notify_waiters();
+        });
+    }
+
+    async fn take_chunks(&self, chunks: &[Rc<Chunk>], offset: u64, end: u64) -> Option<Vec<Bytes>> {
+        let mut found = Vec::new();
+        for chunk in chunks {
+            loop {
+                let wake = chunk.wake.notified();
+                if let Some(parts) = &*chunk.parts.borrow() {
+                    let from = offset.max(chunk.start) - chunk.start;
+                    let to = end.min(chunk.start + chunk.length) - chunk.start;
+                    found.extend(slice_parts(parts.as_ref()?, from, to));
+                    break;
+                }
+                wake.await;
+            }
+        }
+        Some(found)
+    }
+
+    /// Reads `start..end`, which lies within the file, under a READ use of the caller's: what is
+    /// buffered here, over what the pairs hold, over zeros.
+    pub async fn read_range(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<Bytes>> {
+        let (layout, trim, mut over) = {
+            let state = node.state.borrow();
+            let layout = state.layout.clone().ok_or(Errno(libc::EIO))?;
+            let trim = state.trim.map_or(u64::MAX, |(_, from)| from);
+            let buffer = &state.buffer;
+            // Waiting bytes are newer than flying ones. The servers are asked after this look, so
+            // nothing can be missed between.
+            let mut over: Vec<(u64, Bytes)> = buffer.waiting.overlapping(start, end).collect();
+            let newer = over.len();
+            for (at, bytes) in buffer.flying.overlapping(start, end) {
+                let to = at + bytes.len() as u64;
+                let mut from = at;
+                for i in 0..newer {
+                    let (w, wb) = &over[i];
+                    let (w, we) = (*w, *w + wb.len() as u64);
+                    if we <= from || w >= to {
+                        continue;
+                    }
+                    if w > from {
+                        let cut = bytes.slice((from - at) as usize..(w - at) as usize);
+                        over.push((from, cut));
+                    }
+                    from = from.max(we);
+                }
+                if from < to {
+                    over.push((from, bytes.slice((from - at) as usize..)));
+                }
+            }
+            over.sort_unstable_by_key(|(at, _)| *at);
+            (layout, trim, over)
+        };
+        // Ranges that nobody holds here, below the remains of a shorter size.
+        let mut fetches = Vec::new();
+        let mut at = start;
+        for (from, bytes) in &over {
+            self.plan_fetch(node, &layout, at, (*from).min(trim), &mut fetches);
+            at = from + bytes.len() as u64;
+        }
+        self.plan_fetch(node, &layout, at, end.min(trim), &mut fetches);
+        if fetches.is_empty() && over.len() == 1 && over[0].0 == start && at >= end {
+            return Ok(vec![over.remove(0).1]);
+        }
+        let mut got: Vec<(u64, u64, Bytes)> = Vec::with_capacity(fetches.len());
+        if fetches.len() == 1 {
+            let fetch = fetches.remove(0);
+            let data = self
+                .pairs
+                .read(self, fetch.object, fetch.offset, fetch.length);
+            got.push((fetch.at, u64::from(fetch.length), data.await?));
+        } else {
+            let reads = fetches.iter().map(|fetch| async move {
+                let data = self
+                    .pairs
+                    .read(self, fetch.object, fetch.offset, fetch.length);
+                Ok::<_, Errno>((fetch.at, u64::from(fetch.length), data.await?))
+            });
+            for result in futures_util::future::join_all(reads).await {
+                got.push(result?);
+            }
+        }
+        let all = over
+            .into_iter()
+            .map(|(at, bytes)| (at, bytes.len() as u64, bytes))
+            .chain(got);
+        let mut all: Vec<(u64, u64, Bytes)> = all.collect();
+        all.sort_unstable_by_key(|(at, _, _)| *at);
+        let mut parts = Vec::with_capacity(all.len() + 1);
+        let mut at = start;
+        for (from, length, bytes) in all {
+            push_zeros(&mut parts, from - at);
+            let held = bytes.len() as u64;
+            if held > 0 {
+                parts.push(bytes);
+            }
+            push_zeros(&mut parts, length - held);
+            at = from + length;
+        }
+        push_zeros(&mut parts, end - at);
+        Ok(parts)
+    }
+
+    fn plan_fetch(
+        &self,
+        node: &Node,
+        layout: &FileLayout,
+        start: u64,
+        end: u64,
+        to: &mut Vec<Fetch>,
+    ) {
+        let limit = self.writeback.piece();
+        for piece in pieces(&layout.map, start, end.max(start)) {
+            // Aligned, so that the two members are asked for whole blocks of their own.
+            let mut at = 0;
+            while at < piece.length {
+                let offset = piece.object_offset + at;
+                let length = (limit - offset % limit).min(piece.length - at);
+                to.push(Fetch {
+                    at: piece.file_offset + at,
+                    object: Object {
+                        pair: piece.pair.0,
+                        ino: node.ino,
+                        generation: layout.generation,
+                    },
+                    offset,
+                    length: length as u32,
+                });
+                at += length;
+            }
+        }
+    }
+
+    // ---- writing ----
+
+    pub async fn write(
+        self: &Rc<Self>,
+        id: HandleId,
+        offset: u64,
+        data: Bytes,
+        append: bool,
+    ) -> Result<usize> {
+        let handle = self.handles.file(id)?;
+        if !handle.flags.write {
+            return Err(Errno(libc::EBADF));
+        }
+        let node = &handle.node;
+        node.failure_since(&handle.seen_failures)?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        self.buffer_room().await?;
+        let begun = match self.begin_now(node, Mode::Write) {
+            Some(begun) => begun,
+            None => self.begin(node, Mode::Write).await?,
+        };
+        let written = self.write_here(node, offset, data, append || handle.flags.append)?;
+        drop(begun);
+        self.pump();
+        if handle.flags.sync {
+            let synced = self.sync_node(node).await;
+            node.failure_since(&handle.seen_failures)?;
+            synced?;
+        }
+        Ok(written)
+    }
+
+    /// Buffers a write, under a WRITE use of the caller's.
+    fn write_here(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        offset: u64,
+        data: Bytes,
+        append: bool,
+    ) -> Result<usize> {
+        let now = self.wall();
+        let mut state = node.state.borrow_mut();
+        let attr = state.attr.as_mut().ok_or(Errno(libc::EIO))?;
+        let offset = if append { attr.size } else { offset };
+        if offset >= FILE_BYTES_MAX {
+            return Err(Errno(libc::EFBIG));
+        }
+        let length = (data.len() as u64).min(FILE_BYTES_MAX - offset);
+        let data = data.slice(..length as usize);
+        let end = offset + length;
+        let grown = attr.size.max(end);
+        // Blocks of holes that are filled cannot be told from blocks that are overwritten without
+        // asking; the bound keeps the figure possible.
+        let fresh_from = if attr.allocated < attr.size {
+            offset
+        } else {
+            attr.size
+                .next_multiple_of(BLOCK_BYTES)
+                .max(offset - offset % BLOCK_BYTES)
+        };
+        let fresh = end
+            .next_multiple_of(BLOCK_BYTES)
+            .saturating_sub(fresh_from - fresh_from % BLOCK_BYTES);
+        attr.allocated = (attr.allocated + fresh).min(grown.next_multiple_of(BLOCK_BYTES));
+        attr.size = grown;
+        attr.mtime = Some(now);
+        attr.ctime = Some(now);
+        state.buffer.changes += 1;
+        state.version += 1;
+        state.unsynced = true;
+        self.buffer_write(node, &mut state, offset, data);
+        Ok(length as usize)
+    }
+
+    // ---- shape ----
+
+    pub async fn fallocate(
+        self: &Rc<Self>,
+        id: HandleId,
+        mode: Allocate,
+        offset: u64,
+        length: u64,
+    ) -> Result<()> {
+        let handle = self.handles.file(id)?;
+        if !handle.flags.write {
+            return Err(Errno(libc::EBADF));
+        }
+        if length == 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        let end = offset
+            .checked_add(length)
+            .filter(|end| *end <= FILE_BYTES_MAX)
+            .ok_or(Errno(libc::EFBIG))?;
+        let node = &handle.node;
+        let begun = self.begin(node, Mode::Write).await?;
+        let grows = match mode {
+            Allocate::Extend | Allocate::ZeroRange { keep_size: false } => true,
+            Allocate::KeepSize | Allocate::PunchHole | Allocate::ZeroRange { keep_size: true } => {
+                false
+            }
+        };
+        if matches!(mode, Allocate::PunchHole | Allocate::ZeroRange { .. }) {
+            self.punch(node, offset, end).await?;
+        }
+        let now = self.wall();
+        let mut state = node.state.borrow_mut();
+        state.version += 1;
+        if let Some(attr) = &mut state.attr
+            && (mode != Allocate::KeepSize)
+        {
+            if grows {
+                attr.size = attr.size.max(end);
+            }
+            attr.mtime = Some(now);
+            attr.ctime = Some(now);
+            state.buffer.changes += 1;
+        }
+        drop(state);
+        drop(begun);
+        Ok(())
+    }
+
+    /// Makes `start..end` a hole, under a WRITE use of the caller's.
+    async fn punch(self: &Rc<Self>, node: &Rc<Node>, start: u64, end: u64) -> Result<()> {
+        // What waits there is void; what is on its way there must not arrive afterwards.
+        let layout = loop {
+            let wake = node.wake.notified();
+            let (dropped, flies, layout) = {
+                let mut state = node.state.borrow_mut();
+                let before = state.buffer.waiting.bytes();
+                state.buffer.waiting.remove(start, end);
+                let dropped = before - state.buffer.waiting.bytes();
+                let flies = state.buffer.flying.touches(start, end);
+                (dropped, flies, state.layout.clone())
+            };
+            self.writeback.forget(dropped);
+            if !flies {
+                break layout.ok_or(Errno(libc::EIO))?;
+            }
+            wake.await;
+        };
+        let size = node.state.borrow().attr.map_or(0, |attr| attr.size);
+        let mut holes: Vec<Vec<proto::Range>> = vec![Vec::new(); layout.map.pairs().len()];
+        for piece in pieces(&layout.map, start, end.min(size).max(start)) {
+            let range = proto::Range {
+                start: piece.object_offset,
+                end: piece.object_offset + piece.length,
+            };
+            match holes[piece.pair_index].last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => holes[piece.pair_index].push(range),
+            }
+        }
+        let shapes = holes.into_iter().enumerate().filter(|(_, h)| !h.is_empty());
+        let shapes = shapes.map(|(index, holes)| {
+            let object = Object {
+                pair: layout.map.pairs()[index].0,
+                ino: node.ino,
+                generation: layout.generation,
+            };
+            self.pairs.shape(self, object, layout.protocol, None, holes)
+        });
+        for result in futures_util::future::join_all(shapes).await {
+            result?;
+        }
+        let allocated = self.allocated(node, &layout).await?;
+        if let Some(attr) = &mut node.state.borrow_mut().attr {
+            attr.allocated = allocated;
+        }
+        Ok(())
+    }
+
+    /// Bytes allocated for the file by the word of the pairs, and what waits here.
+    async fn allocated(self: &Rc<Self>, node: &Node, layout: &FileLayout) -> Result<u64> {
+        let mut total = 0;
+        for pair in layout.map.pairs() {
+            let object = Object {
+                pair: pair.0,
+                ino: node.ino,
+                generation: layout.generation,
+            };
+            total += self.pairs.map(self, object, 0, u64::MAX).await?.allocated;
+        }
+        let state = node.state.borrow();
+        Ok(total + state.buffer.waiting.bytes() + state.buffer.flying.bytes())
+    }
+
+    pub async fn seek(self: &Rc<Self>, id: HandleId, offset: u64, whence: Seek) -> Result<u64> {
+        let handle = self.handles.file(id)?;
+        let node = &handle.node;
+        let begun = self.begin(node, Mode::Read).await?;
+        let (size, layout, trim) = {
+            let state = node.state.borrow();
+            (
+                state.attr.map_or(0, |attr| attr.size),
+                state.layout.clone().ok_or(Errno(libc::EIO))?,
+                state.trim.map_or(u64::MAX, |(_, from)| from),
+            )
+        };
+        if offset >= size {
+            return Err(Errno(libc::ENXIO));
+        }
+        let mut at = offset;
+        // Window by window, so that a large file is not mapped at once.
+        let window = layout.map.unit() * layout.map.pairs().len() as u64 * 64;
+        while at < size {
+            let end = size.min((at / window + 1) * window);
+            let data = self.data_ranges(node, &layout, at, end, trim).await?;
+            let found = match whence {
+                Seek::Data => data.iter().find(|r| r.1 > at).map(|r| r.0.max(at)),
+                Seek::Hole => {
+                    let mut hole = at;
+                    for (from, to) in &data {
+                        if *from > hole {
+                            break;
+                        }
+                        hole = hole.max(*to);
+                    }
+                    (hole < end).then_some(hole)
+                }
+            };
+            if let Some(found) = found {
+                drop(begun);
+                return Ok(found.min(size));
+            }
+            at = end;
+        }
+        drop(begun);
+        match whence {
+            // Every file ends with a hole.
+            Seek::Hole => Ok(size),
+            Seek::Data => Err(Errno(libc::ENXIO)),
+        }
+    }
+
+    /// Where data is in `start..end`, in order, joined where it touches.
+    async fn data_ranges(
+        self: &Rc<Self>,
+        node: &Node,
+        layout: &FileLayout,
+        start: u64,
+        end: u64,
+        trim: u64,
+    ) -> Result<Vec<(u64, u64)>> {
+        let mut ranges: Vec<(u64, u64)> = {
+            let state = node.state.borrow();
+            let waiting = state.buffer.waiting.ranges(start);
+            let flying = state.buffer.flying.ranges(start);
+            waiting
+                .take_while(|r| r.0 < end)
+                .chain(flying.take_while(|r| r.0 < end))
+                // Filesystems tell holes by blocks.
+                .map(|(from, to)| (from - from % BLOCK_BYTES, to.next_multiple_of(BLOCK_BYTES)))
+                .collect()
+        };
+        let held = end.min(trim);
+        for (index, pair) in layout.map.pairs().iter().enumerate() {
+            let object = Object {
+                pair: pair.0,
+                ino: node.ino,
+                generation: layout.generation,
+            };
+            let mut from = layout.map.object_length(index, start);
+            let to = layout.map.object_length(index, held.max(start));
+            while from < to {
+                let map = self.pairs.map(self, object, from, to).await?;
+                for range in &map.data {
+                    let mut at = range.start;
+                    while at < range.end {
+                        let unit = layout.map.unit();
+                        let length = (unit - at % unit).min(range.end - at);
+                        let file = layout.map.file_offset(index, at);
+                        ranges.push((file, file + length));
+                        at += length;
+                    }
+                }
+                from = match map.data.last() {
+                    Some(last) if map.more && last.end > from => last.end,
+                    _ => to,
+                };
+            }
+        }
+        ranges.sort_unstable();
+        let mut joined: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in ranges {
+            match joined.last_mut() {
+                Some(last) if last.1 >= from => last.1 = last.1.max(to),
+                _ => joined.push((from, to)),
+            }
+        }
+        Ok(joined)
+    }
+
+    pub async fn copy_range(
+        self: &Rc<Self>,
+        from: (HandleId, u64),
+        to: (HandleId, u64),
+        length: u64,
+    ) -> Result<u64> {
+        let (source, target) = (self.handles.file(from.0)?, self.handles.file(to.0)?);
+        if !source.flags.read || !target.flags.write {
+            return Err(Errno(libc::EBADF));
+        }
+        let length = length.min(COPY_BYTES_MAX);
+        let overlaps = from.1 < to.1 + length && to.1 < from.1 + length;
+        if source.node.ino == target.node.ino && overlaps {
+            return Err(Errno(libc::EINVAL));
+        }
+        let mut done = 0;
+        while done < length {
+            let step = (length - done).min(COPY_STEP) as usize;
+            let parts = match self.read(from.0, from.1 + done, step).await {
+                Ok(parts) => parts,
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => break,
+            };
+            if parts.is_empty() {
+                break;
+            }
+            for part in parts {
+                let bytes = part.len();
+                match self.write(to.0, to.1 + done, part, false).await {
+                    Ok(written) => done += written as u64,
+                    Err(errno) if done == 0 => return Err(errno),
+                    Err(_) => return Ok(done),
+                }
+                debug_assert!(bytes > 0);
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// A piece to ask a pair for.
+struct Fetch {
+    /// Where it lies in the file.
+    at: u64,
+    object: Object,
+    offset: u64,
+    length: u32,
+}

@@ -1,0 +1,122 @@
+//! Open files and directories of this client.
+
+use crate::node::Node;
+use crate::readahead::Readahead;
+use crate::types::{DirEntry, Errno, HandleId, OpenFlags, Result};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use weft_types::FixedMap;
+
+/// An open file. Dropping the last reference closes it.
+pub(crate) struct FileHandle {
+    pub node: Rc<Node>,
+    pub flags: OpenFlags,
+    /// Flush failures of the node that this handle has told of.
+    pub seen_failures: Cell<u64>,
+    pub readahead: RefCell<Readahead>,
+}
+
+/// An open directory.
+pub(crate) struct DirHandle {
+    pub node: Rc<Node>,
+    pub pages: RefCell<Pages>,
+    /// One page is fetched at a time.
+    pub fetching: Cell<bool>,
+    pub wake: tokio::sync::Notify,
+}
+
+/// Entries that were fetched and not yet handed out.
+#[derive(Default)]
+pub(crate) struct Pages {
+    /// In the order of their cookies; handed out from the front.
+    pub entries: VecDeque<DirEntry>,
+    /// The cookie after which `entries` begins.
+    pub after: u64,
+    /// The cookie after which the next page begins.
+    pub next: u64,
+    pub end: bool,
+    pub plus: bool,
+    /// The directory's lease losses when the listing began at the start; None if it did not, or if
+    /// it cannot become complete any more.
+    pub listing: Option<u64>,
+    pub parent: u64,
+    /// Counts jumps, so that a page fetched for another place is not mixed in.
+    pub jump: u64,
+    pub failed: Option<Errno>,
+}
+
+#[derive(Default)]
+pub(crate) struct Handles {
+    files: RefCell<FixedMap<u64, Rc<FileHandle>>>,
+    dirs: RefCell<FixedMap<u64, Rc<DirHandle>>>,
+    next: Cell<u64>,
+}
+
+impl Handles {
+    fn id(&self) -> u64 {
+        let id = self.next.get() + 1;
+        self.next.set(id);
+        id
+    }
+
+    /// Opens a file. The node counts the handle.
+    pub fn add_file(&self, node: Rc<Node>, flags: OpenFlags) -> HandleId {
+        let id = self.id();
+        node.opens.set(node.opens.get() + 1);
+        let failures = node.state.borrow().buffer.failures;
+        let handle = FileHandle {
+            node,
+            flags,
+            seen_failures: Cell::new(failures),
+            readahead: RefCell::default(),
+        };
+        self.files.borrow_mut().insert(id, Rc::new(handle));
+        HandleId(id)
+    }
+
+    /// Any file is open.
+    pub fn any_file(&self) -> bool {
+        !self.files.borrow().is_empty()
+    }
+
+    pub fn file(&self, id: HandleId) -> Result<Rc<FileHandle>> {
+        self.files
+            .borrow()
+            .get(&id.0)
+            .cloned()
+            .ok_or(Errno(libc::EBADF))
+    }
+
+    /// Closes a file; true with the node if that was its last handle.
+    pub fn remove_file(&self, id: HandleId) -> Option<(Rc<FileHandle>, bool)> {
+        let handle = self.files.borrow_mut().remove(&id.0)?;
+        let opens = handle.node.opens.get() - 1;
+        handle.node.opens.set(opens);
+        Some((handle, opens == 0))
+    }
+
+    pub fn add_dir(&self, node: Rc<Node>) -> HandleId {
+        let id = self.id();
+        let handle = DirHandle {
+            node,
+            pages: RefCell::default(),
+            fetching: Cell::new(false),
+            wake: tokio::sync::Notify::new(),
+        };
+        self.dirs.borrow_mut().insert(id, Rc::new(handle));
+        HandleId(id)
+    }
+
+    pub fn dir(&self, id: HandleId) -> Result<Rc<DirHandle>> {
+        self.dirs
+            .borrow()
+            .get(&id.0)
+            .cloned()
+            .ok_or(Errno(libc::EBADF))
+    }
+
+    pub fn remove_dir(&self, id: HandleId) {
+        self.dirs.borrow_mut().remove(&id.0);
+    }
+}

@@ -1,0 +1,193 @@
+//! flock and fcntl locks: kept by the metadata service, waited for here.
+
+use crate::core::Core;
+use crate::types::{Cred, Errno, FileLock, Result};
+use futures_util::future::select;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use weft_wire::proto::{GetLockRequest, SetLock, file_lock, op};
+
+/// A lock that is waited for is tried again after this long though nobody said that it is free: the
+/// word may have been lost with a connection.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub(crate) struct Locks {
+    /// Owners (flock?, owner) that may hold locks, by inode: closing a file without any costs no
+    /// message.
+    owners: RefCell<BTreeMap<u64, BTreeSet<(bool, u64)>>>,
+    waiting: RefCell<BTreeMap<u64, Rc<Notify>>>,
+    /// Everybody who may wait; with the last one `waiting` is emptied.
+    waiters: Cell<usize>,
+}
+
+impl Locks {
+    /// A lock on the inode was freed.
+    pub fn freed(&self, ino: u64) {
+        if let Some(notify) = self.waiting.borrow().get(&ino) {
+            notify.notify_waiters();
+        }
+    }
+
+    /// The connection is new: words may have been lost.
+    pub fn freed_all(&self) {
+        for notify in self.waiting.borrow().values() {
+            notify.notify_waiters();
+        }
+    }
+
+    /// The session is over, and with it all locks.
+    pub fn lose(&self) {
+        self.owners.borrow_mut().clear();
+        self.freed_all();
+    }
+
+    fn may_hold(&self, ino: u64, flock: bool, owner: u64) -> bool {
+        self.owners
+            .borrow()
+            .get(&ino)
+            .is_some_and(|owners| owners.contains(&(flock, owner)))
+    }
+}
+
+impl Core {
+    /// The lock that is in the way of one.
+    pub async fn getlk(self: &Rc<Self>, ino: u64, lock: FileLock) -> Result<Option<FileLock>> {
+        let (reply, _) = self
+            .session
+            .ask(self, |link| GetLockRequest {
+                session: link.session,
+                epoch: link.epoch,
+                ino,
+                lock: Some(lock),
+            })
+            .await?;
+        Ok(reply.conflict)
+    }
+
+    async fn try_lock(self: &Rc<Self>, cred: Cred, ino: u64, lock: FileLock) -> Result<()> {
+        let set = op::Op::SetLock(SetLock {
+            ino,
+            lock: Some(lock),
+        });
+        let unlocks = lock.kind == file_lock::Kind::Unlock as i32;
+        if !unlocks {
+            let mut owners = self.locks.owners.borrow_mut();
+            owners
+                .entry(ino)
+                .or_default()
+                .insert((lock.flock, lock.owner));
+        }
+        let (reply, _) = self.session.change(self, cred, set, false).await?;
+        match reply.reply.map_or(0, |reply| reply.failure_errno) {
+            0 => Ok(()),
+            errno => Err(Errno(errno as i32)),
+        }
+    }
+
+    /// Takes or drops a lock, waiting if asked to.
+    pub async fn setlk(
+        self: &Rc<Self>,
+        cred: &Cred,
+        ino: u64,
+        lock: FileLock,
+        wait: bool,
+    ) -> Result<()> {
+        let notify = {
+            let mut waiting = self.locks.waiting.borrow_mut();
+            waiting.entry(ino).or_default().clone()
+        };
+        self.locks.waiters.set(self.locks.waiters.get() + 1);
+        let _waiter = Waiter(&self.locks);
+        loop {
+            // Before the attempt, so that what is freed between it and the waiting is heard of.
+            let freed = notify.notified();
+            let attempt = Attempt {
+                core: self,
+                ino,
+                lock,
+                cred,
+                is_over: Cell::new(false),
+            };
+            let trying = self.clone();
+            let (owned_cred, core) = (cred.clone(), self.clone());
+            let result = core
+                .to_the_end(async move { trying.try_lock(owned_cred, ino, lock).await })
+                .await;
+            attempt.is_over.set(true);
+            drop(attempt);
+            match result {
+                Err(Errno(libc::EAGAIN)) if wait => {}
+                other => return other,
+            }
+            select(pin!(freed), self.env.sleep(RETRY_PAUSE)).await;
+        }
+    }
+
+    /// Drops all locks of an owner on an inode, if it may hold any.
+    pub async fn drop_locks(self: &Rc<Self>, ino: u64, flock: bool, owner: u64) -> Result<()> {
+        if !self.locks.may_hold(ino, flock, owner) {
+            return Ok(());
+        }
+        let unlock = FileLock {
+            kind: file_lock::Kind::Unlock as i32,
+            flock,
+            owner,
+            start: 0,
+            last: u64::MAX,
+            pid: 0,
+        };
+        self.try_lock(Cred::default(), ino, unlock).await?;
+        let mut owners = self.locks.owners.borrow_mut();
+        if let Some(of) = owners.get_mut(&ino) {
+            of.remove(&(flock, owner));
+            if of.is_empty() {
+                owners.remove(&ino);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Someone who may wait for a lock.
+struct Waiter<'a>(&'a Locks);
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.waiters.set(self.0.waiters.get() - 1);
+        if self.0.waiters.get() == 0 {
+            self.0.waiting.borrow_mut().clear();
+        }
+    }
+}
+
+/// One attempt to lock. If it is given up half-way the lock may be taken all the same, with nobody
+/// who knows of it: it is dropped again.
+struct Attempt<'a> {
+    core: &'a Rc<Core>,
+    ino: u64,
+    lock: FileLock,
+    cred: &'a Cred,
+    is_over: Cell<bool>,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.is_over.get() || self.lock.kind == file_lock::Kind::Unlock as i32 {
+            return;
+        }
+        let mut unlock = self.lock;
+        unlock.kind = file_lock::Kind::Unlock as i32;
+        let (core, ino, cred) = (self.core.clone(), self.ino, self.cred.clone());
+        self.core.env.spawn("drop a lock", async move {
+            // Sent after the attempt on the same connection, so done after it.
+            if let Err(errno) = core.try_lock(cred, ino, unlock).await {
+                tracing::warn!(ino, %errno, "a lock that was given up stays until its file is closed");
+            }
+        });
+    }
+}

@@ -1,0 +1,370 @@
+//! One inode as this client knows it, and the table of them.
+//!
+//! A [`Node`] joins the lease (`leases.rs`), what is cached under it, and the write buffer. Nothing
+//! here holds a borrow over an await. Keeps true: cached fields are empty while no lease is held.
+
+use crate::extents::ExtentMap;
+use crate::leases::{LeaseState, Mode};
+use crate::names::Names;
+use crate::types::{Attr, Errno, Known};
+use bytes::Bytes;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use weft_env::Mono;
+use weft_rpc::Replier;
+use weft_types::{FixedMap, PairId, StripeMap};
+use weft_wire::proto::{self, Durability, Protocol};
+
+/// How many candidates are looked at before the table is allowed to grow beyond its limit: busy
+/// nodes stay, whatever the limit says.
+const EVICTION_TRIES: usize = 16;
+
+/// How a file lies on the pairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileLayout {
+    pub map: StripeMap,
+    pub protocol: Protocol,
+    pub durability: Durability,
+    pub generation: u32,
+}
+
+impl FileLayout {
+    /// None for a layout that no server of ours makes.
+    pub fn decode(layout: &proto::Layout) -> Option<FileLayout> {
+        let unit = layout.stripe_unit;
+        if !(weft_types::STRIPE_UNIT_MIN..=weft_types::STRIPE_UNIT_MAX).contains(&unit) {
+            return None;
+        }
+        Some(FileLayout {
+            map: StripeMap::new(unit, layout.pairs.iter().copied().map(PairId).collect())?,
+            protocol: layout.protocol(),
+            durability: layout.durability(),
+            generation: layout.generation,
+        })
+    }
+}
+
+/// What of a file is not with the servers yet.
+#[derive(Default)]
+pub(crate) struct Buffer {
+    /// Not sent.
+    pub waiting: ExtentMap,
+    /// Sent, not answered. Nothing that overlaps it is sent.
+    pub flying: ExtentMap,
+    /// The flush round that bytes written now belong to.
+    pub round: u64,
+    /// Everything of this round and before is to be sent.
+    pub wanted: Option<u64>,
+    /// Offsets of whole pieces that are to be sent.
+    pub ready: VecDeque<u64>,
+    /// Stands in the queue of the write-behind.
+    pub queued: bool,
+    /// Where the last message of a flush began, in the file.
+    pub cursor: u64,
+    /// Since when something waits, if it does.
+    pub since: Option<Mono>,
+    /// How many flushes have failed, and the errno of the last.
+    pub failures: u64,
+    pub failure: i32,
+    /// Counts changes of size, times and allocation made here; what the server was told.
+    pub changes: u64,
+    pub told: u64,
+    /// A message that tells them is on its way.
+    pub telling: bool,
+    /// Stands in the queue of nodes that are to tell.
+    pub tell_queued: bool,
+}
+
+impl Buffer {
+    pub fn owes(&self) -> bool {
+        self.changes != self.told
+    }
+
+    pub fn is_clean(&self) -> bool {
+        self.waiting.is_empty() && self.flying.is_empty()
+    }
+
+    /// Bytes of this round or before are not answered yet.
+    pub fn is_outstanding(&self, round: u64) -> bool {
+        let oldest = |map: &ExtentMap| map.oldest_round().is_some_and(|oldest| oldest <= round);
+        oldest(&self.waiting) || oldest(&self.flying)
+    }
+
+    pub fn fail(&mut self, errno: i32) {
+        self.failures += 1;
+        self.failure = errno;
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct NodeState {
+    pub lease: LeaseState,
+    /// The server is being asked for a lease.
+    pub asking: bool,
+    pub attr: Option<Attr>,
+    pub layout: Option<Rc<FileLayout>>,
+    /// A symbolic link's target: it never changes, so it outlives leases.
+    pub target: Option<Bytes>,
+    /// A truncation whose data is still to be trimmed: its number and where remains begin.
+    pub trim: Option<(u64, u64)>,
+    pub trimming: bool,
+    /// The file is being cut: writes wait.
+    pub cutting: bool,
+    pub xattr_names: Option<Rc<Vec<Bytes>>>,
+    pub names: Option<Box<Names>>,
+    pub buffer: Buffer,
+    /// Written since the last sync to disk.
+    pub unsynced: bool,
+    /// Unlinked while open here: the last close tells the server.
+    pub orphan: bool,
+    /// Revocations that are to be answered when the lease has been given back.
+    pub answers: Vec<Replier>,
+    /// Counts this file's cuts and writes: what was read ahead under another count is not used.
+    pub version: u64,
+}
+
+pub(crate) struct Node {
+    pub ino: u64,
+    pub state: RefCell<NodeState>,
+    /// Told whenever something that others may wait for has changed.
+    pub wake: Notify,
+    /// Handles on it.
+    pub opens: Cell<u32>,
+    recent: Cell<bool>,
+}
+
+impl Node {
+    fn new(ino: u64) -> Node {
+        Node {
+            ino,
+            state: RefCell::default(),
+            wake: Notify::new(),
+            opens: Cell::new(0),
+            recent: Cell::new(true),
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.opens.get() > 0
+    }
+
+    /// The attributes if the lease lets them be answered. The caller has checked the session.
+    pub fn known(&self) -> Option<Known> {
+        let state = self.state.borrow();
+        let attr = state.attr.filter(|_| state.lease.may_answer())?;
+        Some(Known {
+            attr,
+            leased: state.lease.may_keep(),
+        })
+    }
+
+    /// An errno that a flush left since `seen`, once.
+    pub fn failure_since(&self, seen: &Cell<u64>) -> Result<(), Errno> {
+        let state = self.state.borrow();
+        if state.buffer.failures == seen.get() {
+            return Ok(());
+        }
+        seen.set(state.buffer.failures);
+        Err(Errno(state.buffer.failure))
+    }
+
+    /// Nobody would miss it.
+    fn is_idle(self: &Rc<Node>) -> bool {
+        let state = self.state.borrow();
+        Rc::strong_count(self) == 1
+            && !self.is_open()
+            && !state.orphan
+            && !state.asking
+            && state.buffer.is_clean()
+            && !state.buffer.owes()
+            && state.lease.giving_back_to().is_none()
+    }
+}
+
+impl NodeState {
+    /// What operations under a lease need is known.
+    pub fn is_usable(&self) -> bool {
+        self.attr.is_some_and(|attr| {
+            attr.kind != proto::FileKind::Regular as i32 || self.layout.is_some()
+        })
+    }
+
+    /// Forgets what only a lease makes true.
+    pub fn forget(&mut self) {
+        self.attr = None;
+        self.layout = None;
+        self.trim = None;
+        self.xattr_names = None;
+        self.names = None;
+        self.version += 1;
+    }
+
+    /// Takes over attributes that the server told. Where this client owns size and times, its own
+    /// stand.
+    pub fn take_attr(&mut self, attr: &Attr) {
+        let mut new = *attr;
+        if let Some(old) = &self.attr {
+            if old.change > new.change {
+                return;
+            }
+            if self.lease.mode() == Mode::Write && self.buffer.owes() {
+                new.size = old.size;
+                new.mtime = old.mtime;
+                new.atime = old.atime;
+                new.allocated = old.allocated;
+                if later(old.ctime, new.ctime) {
+                    new.ctime = old.ctime;
+                }
+            }
+        }
+        self.attr = Some(new);
+    }
+
+    pub fn take_layout(&mut self, layout: Option<&proto::Layout>) {
+        let Some(layout) = layout.and_then(FileLayout::decode) else {
+            return;
+        };
+        match &self.layout {
+            Some(old) if **old == layout => {}
+            // Generations only grow; a reply may be read late.
+            Some(old) if old.generation > layout.generation => {}
+            _ => self.layout = Some(Rc::new(layout)),
+        }
+    }
+}
+
+/// `a` is after `b`.
+pub(crate) fn later(a: Option<proto::Time>, b: Option<proto::Time>) -> bool {
+    let key = |t: Option<proto::Time>| t.map(|t| (t.seconds, t.nanos));
+    key(a) > key(b)
+}
+
+/// All nodes by number, the long unused ones leaving first.
+pub(crate) struct NodeTable {
+    nodes: RefCell<FixedMap<u64, Rc<Node>>>,
+    order: RefCell<VecDeque<u64>>,
+    limit: usize,
+}
+
+impl NodeTable {
+    pub fn new(limit: usize) -> NodeTable {
+        NodeTable {
+            nodes: RefCell::default(),
+            order: RefCell::default(),
+            limit: limit.max(16),
+        }
+    }
+
+    pub fn get(&self, ino: u64) -> Option<Rc<Node>> {
+        let nodes = self.nodes.borrow();
+        let node = nodes.get(&ino)?;
+        node.recent.set(true);
+        Some(node.clone())
+    }
+
+    pub fn get_or_new(&self, ino: u64) -> Rc<Node> {
+        if let Some(node) = self.get(ino) {
+            return node;
+        }
+        let node = Rc::new(Node::new(ino));
+        self.nodes.borrow_mut().insert(ino, node.clone());
+        self.order.borrow_mut().push_back(ino);
+        node
+    }
+
+    /// Drops nodes beyond the limit that nobody uses. Returns those that held a WRITE lease, which
+    /// has to be given back; READ leases need no word.
+    pub fn evict(&self) -> Vec<Rc<Node>> {
+        let mut owners = Vec::new();
+        let mut nodes = self.nodes.borrow_mut();
+        let mut order = self.order.borrow_mut();
+        for _ in 0..EVICTION_TRIES {
+            if nodes.len() <= self.limit {
+                break;
+            }
+            let Some(ino) = order.pop_front() else { break };
+            let Some(node) = nodes.get(&ino) else {
+                continue;
+            };
+            if node.recent.replace(false) || !node.is_idle() {
+                order.push_back(ino);
+                continue;
+            }
+            let owned = node.state.borrow().lease.mode() == Mode::Write;
+            if let Some(node) = nodes.remove(&ino)
+                && owned
+            {
+                owners.push(node);
+            }
+        }
+        owners
+    }
+
+    /// All nodes in the order of their numbers.
+    pub fn all(&self) -> Vec<Rc<Node>> {
+        let mut all: Vec<Rc<Node>> = self.nodes.borrow().values().cloned().collect();
+        all.sort_by_key(|node| node.ino);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_nodes_leave_first_and_writers_are_told() {
+        let table = NodeTable::new(16);
+        for ino in 1..=16 {
+            table.get_or_new(ino);
+        }
+        table.get(1).unwrap().opens.set(1);
+        table
+            .get(2)
+            .unwrap()
+            .state
+            .borrow_mut()
+            .lease
+            .grant(Mode::Write, 1);
+        for ino in 17..=40 {
+            table.get_or_new(ino);
+        }
+        let mut owners = Vec::new();
+        for _ in 0..20 {
+            owners.extend(table.evict());
+        }
+        assert_eq!(table.all().len(), 16);
+        assert_eq!(owners.iter().map(|n| n.ino).collect::<Vec<_>>(), [2]);
+        assert!(table.get(1).is_some(), "open");
+    }
+
+    #[test]
+    fn what_is_owed_stands_against_what_the_server_tells() {
+        let mut state = NodeState::default();
+        state.lease.grant(Mode::Write, 1);
+        state.take_attr(&Attr {
+            size: 10,
+            change: 3,
+            mode: 0o600,
+            ..Attr::default()
+        });
+        state.buffer.changes = 1;
+        state.attr.as_mut().unwrap().size = 99;
+        state.take_attr(&Attr {
+            size: 10,
+            change: 4,
+            mode: 0o644,
+            ..Attr::default()
+        });
+        let attr = state.attr.unwrap();
+        assert_eq!((attr.size, attr.mode), (99, 0o644));
+        state.take_attr(&Attr {
+            change: 3,
+            mode: 0o600,
+            ..Attr::default()
+        });
+        assert_eq!(state.attr.unwrap().mode, 0o644, "an older answer read late");
+    }
+}

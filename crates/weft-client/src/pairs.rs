@@ -1,0 +1,739 @@
+//! The pairs as this client sees them: states, connections to their members, retries.
+//!
+//! Every request names the pair's epoch. A member that cannot be reached or answers `Stale` sends
+//! the client to the metadata service (`Suspect`), and the request is made again under the state it
+//! learns, until the patience is over (`docs/protocols/pairs.md`). A write keeps its operation
+//! number through all of it.
+
+use crate::core::Core;
+use crate::types::Errno;
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use futures_util::{FutureExt, select_biased};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use weft_env::{Env, Mono};
+use weft_rpc::{CallError, Connection, Handler, Local, Payload};
+use weft_types::Member;
+use weft_wire::proto::{
+    Identity, MapReply, MapRequest, ObjectName, PairMembers, PairState, Protocol, ReadRequest,
+    ShapeRequest, SuspectRequest, SyncRequest, View, WriteRequest, identity, pair_state::Mode,
+};
+use weft_wire::{Failed, Rpc};
+
+/// An attempt to reach a member takes at most this long: on one network a handshake takes a
+/// millisecond, and the twin or the metadata service can be asked instead.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
+/// A member is not tried again sooner after it could not be reached.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
+/// A connection on which nothing came for this long while answers are owed is given up: longer than
+/// a loaded disk takes, shorter than TCP's own patience.
+const SILENCE: Duration = Duration::from_secs(5);
+/// A read that takes longer is asked from the twin as well.
+const SLOW_READ: Duration = Duration::from_millis(200);
+/// Pause before a request is made again when there is nothing better to wait for.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
+
+/// Every request is tried for this long, however long there has been trouble.
+const PATIENCE_LEAST: Duration = Duration::from_secs(1);
+
+/// Why a member did not do a request.
+enum Trouble {
+    /// Final.
+    Errno(i32),
+    /// The session is over.
+    Fenced(String),
+    /// The member has another epoch.
+    Stale(u64),
+    /// It cannot be reached or does not serve.
+    Away,
+}
+
+struct MemberLink {
+    address: RefCell<String>,
+    connection: RefCell<Option<Connection>>,
+    connecting: Cell<bool>,
+    tried: Notify,
+    /// When it could not be reached last.
+    failed: Cell<Option<Mono>>,
+    /// When it answered last.
+    heard: Cell<Mono>,
+    /// Bytes asked for and not answered.
+    asked_bytes: Cell<u64>,
+    /// Moving average of nanoseconds per answered read.
+    read_nanos: Cell<u64>,
+}
+
+pub(crate) struct Pair {
+    id: u32,
+    state: RefCell<PairState>,
+    members: [MemberLink; 2],
+    changed: Notify,
+    suspecting: Cell<bool>,
+    /// Since when requests fail without one that was done between.
+    trouble_since: Cell<Option<Mono>>,
+}
+
+impl Pair {
+    fn new(id: u32, now: Mono) -> Pair {
+        let link = || MemberLink {
+            address: RefCell::default(),
+            connection: RefCell::default(),
+            connecting: Cell::new(false),
+            tried: Notify::new(),
+            failed: Cell::new(None),
+            heard: Cell::new(now),
+            asked_bytes: Cell::new(0),
+            read_nanos: Cell::new(0),
+        };
+        Pair {
+            id,
+            state: RefCell::new(PairState {
+                pair: id,
+                ..PairState::default()
+            }),
+            members: [link(), link()],
+            changed: Notify::new(),
+            suspecting: Cell::new(false),
+            trouble_since: Cell::new(None),
+        }
+    }
+
+    fn epoch(&self) -> u64 {
+        self.state.borrow().epoch
+    }
+
+    /// The members that hold everything, one or two of them or none.
+    fn current(&self) -> (Option<Member>, Option<Member>) {
+        let state = self.state.borrow();
+        match state.mode() {
+            Mode::Both => (Some(Member::Zero), Some(Member::One)),
+            Mode::Only | Mode::Recovering => (Member::from_index(state.serving), None),
+            Mode::Down | Mode::Unspecified => (None, None),
+        }
+    }
+
+    fn serves(&self, member: Member) -> bool {
+        let (a, b) = self.current();
+        a == Some(member) || b == Some(member)
+    }
+
+    fn learn(&self, state: &PairState) {
+        if state.epoch > self.epoch() {
+            tracing::debug!(pair = self.id, epoch = state.epoch, mode = ?state.mode(), serving = state.serving, "pair state");
+            *self.state.borrow_mut() = *state;
+            self.changed.notify_waiters();
+        }
+    }
+
+    fn locate(&self, members: &PairMembers) {
+        for (link, address) in self.members.iter().zip(&members.addresses) {
+            if !address.is_empty() && *link.address.borrow() != *address {
+                *link.address.borrow_mut() = address.clone();
+                link.failed.set(None);
+            }
+        }
+    }
+}
+
+/// What every request needs to know of the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Object {
+    pub pair: u32,
+    pub ino: u64,
+    pub generation: u32,
+}
+
+impl Object {
+    fn name(self) -> ObjectName {
+        ObjectName {
+            ino: self.ino,
+            generation: self.generation,
+        }
+    }
+}
+
+pub(crate) struct Pairs {
+    env: Env,
+    local: Local,
+    patience: Duration,
+    pairs: RefCell<BTreeMap<u32, Rc<Pair>>>,
+    next_operation: Cell<u64>,
+    unconfirmed: RefCell<BTreeSet<u64>>,
+}
+
+/// The number of a write, unconfirmed until it is dropped.
+struct Unconfirmed<'a>(&'a Pairs, u64);
+
+impl Drop for Unconfirmed<'_> {
+    fn drop(&mut self) {
+        self.0.unconfirmed.borrow_mut().remove(&self.1);
+    }
+}
+
+/// Bytes asked from a member, until dropped.
+struct Asked<'a>(&'a MemberLink, u64);
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.asked_bytes.set(self.0.asked_bytes.get() - self.1);
+    }
+}
+
+fn client_driven(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::ClientSync | Protocol::ClientAsync)
+}
+
+impl Pairs {
+    pub fn new(env: Env, settings: &crate::Settings) -> Pairs {
+        let incarnation = env.random();
+        Pairs {
+            env,
+            local: Local {
+                cluster_id: settings.cluster_id.clone(),
+                identity: Identity {
+                    role: identity::Role::Client as i32,
+                    id: 0,
+                    incarnation,
+                },
+            },
+            patience: Duration::from_millis(settings.patience_ms),
+            pairs: RefCell::default(),
+            next_operation: Cell::new(1),
+            unconfirmed: RefCell::default(),
+        }
+    }
+
+    fn pair(&self, id: u32) -> Rc<Pair> {
+        self.pairs
+            .borrow_mut()
+            .entry(id)
+            .or_insert_with(|| Rc::new(Pair::new(id, self.env.now())))
+            .clone()
+    }
+
+    /// Takes over the service's word about all pairs.
+    pub fn learn_view(&self, view: Option<&View>, states: &[PairState]) {
+        self.learn(states, view.map_or(&[][..], |view| &view.pairs));
+    }
+
+    /// Takes over the service's word about some pairs.
+    pub fn learn(&self, states: &[PairState], members: &[PairMembers]) {
+        for members in members {
+            self.pair(members.pair).locate(members);
+        }
+        for state in states {
+            self.pair(state.pair).learn(state);
+        }
+    }
+
+    /// Closes all connections.
+    pub fn close(&self) {
+        for pair in self.pairs.borrow().values() {
+            for link in &pair.members {
+                if let Some(connection) = link.connection.borrow_mut().take() {
+                    connection.close("the client is closed");
+                }
+            }
+        }
+    }
+
+    /// A connection to a member; None if it cannot be reached now.
+    async fn reach(&self, pair: &Pair, member: Member, session: u64) -> Option<Connection> {
+        let link = &pair.members[member.index()];
+        loop {
+            if let Some(connection) = &*link.connection.borrow()
+                && connection.is_open()
+            {
+                return Some(connection.clone());
+            }
+            if !link.connecting.get() {
+                break;
+            }
+            let tried = link.tried.notified();
+            tried.await;
+            if link.failed.get().is_some() {
+                return None;
+            }
+        }
+        if link
+            .failed
+            .get()
+            .is_some_and(|at| self.env.now().since(at) < RECONNECT_PAUSE)
+        {
+            return None;
+        }
+        let address = link.address.borrow().clone();
+        if address.is_empty() {
+            return None;
+        }
+        struct Connecting<'a>(&'a MemberLink);
+        impl Drop for Connecting<'_> {
+            fn drop(&mut self) {
+                self.0.connecting.set(false);
+                self.0.tried.notify_waiters();
+            }
+        }
+        link.connecting.set(true);
+        let _connecting = Connecting(link);
+        let mut local = self.local.clone();
+        local.identity.id = session;
+        // Data servers ask nothing of clients.
+        let handler: Handler = Rc::new(|_, request| {
+            request
+                .replier
+                .fail(Failed::Refused("clients answer no requests here".into()));
+        });
+        let connecting = weft_rpc::connect(&self.env, &address, &local, handler);
+        match self.env.timeout(CONNECT_PATIENCE, connecting).await {
+            Ok(Ok(connection)) => {
+                link.failed.set(None);
+                link.heard.set(self.env.now());
+                *link.connection.borrow_mut() = Some(connection.clone());
+                Some(connection)
+            }
+            failed => {
+                let why = match failed {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => "no answer".into(),
+                };
+                tracing::debug!(pair = pair.id, %member, address, why, "member not reached");
+                link.failed.set(Some(self.env.now()));
+                None
+            }
+        }
+    }
+
+    /// One request to one member, given up when the pair's state leaves the member behind or the
+    /// connection has fallen silent.
+    async fn call<R: Rpc>(
+        &self,
+        pair: &Pair,
+        member: Member,
+        session: u64,
+        request: &R,
+        payload: Payload,
+    ) -> Result<(R::Reply, Bytes), Trouble> {
+        let Some(connection) = self.reach(pair, member, session).await else {
+            return Err(Trouble::Away);
+        };
+        let link = &pair.members[member.index()];
+        let mut call = pin!(connection.call(request, payload).fuse());
+        let answer = loop {
+            let changed = pair.changed.notified();
+            if !pair.serves(member) {
+                return Err(Trouble::Away);
+            }
+            select_biased! {
+                answer = call => break answer,
+                () = changed.fuse() => {}
+                () = self.env.sleep(SILENCE).fuse() => {
+                    if self.env.now().since(link.heard.get()) >= SILENCE {
+                        tracing::warn!(pair = pair.id, %member, "silent: connecting again");
+                        connection.close("silent for too long");
+                        return Err(Trouble::Away);
+                    }
+                }
+            }
+        };
+        link.heard.set(self.env.now());
+        match answer {
+            Ok(answer) => {
+                pair.trouble_since.set(None);
+                Ok(answer)
+            }
+            Err(CallError::Lost(_)) => Err(Trouble::Away),
+            Err(CallError::Failed(failed)) => Err(match failed {
+                Failed::Errno(errno) => Trouble::Errno(errno),
+                Failed::Fenced(why) => Trouble::Fenced(why),
+                Failed::Stale(epoch) => Trouble::Stale(epoch),
+                Failed::Unavailable(_) => Trouble::Away,
+                Failed::Refused(why) => {
+                    tracing::error!(request = R::NAME, pair = pair.id, %member, why, "refused");
+                    Trouble::Errno(libc::EIO)
+                }
+            }),
+        }
+    }
+
+    /// How long a request may still be tried. Patience begins when the trouble does: what waits
+    /// behind others that ran out of it does not wait as long again.
+    fn patience_left(&self, pair: &Pair) -> Duration {
+        let troubled = pair
+            .trouble_since
+            .get()
+            .map_or(Duration::ZERO, |since| self.env.now().since(since));
+        self.patience
+            .saturating_sub(troubled)
+            .max(PATIENCE_LEAST.min(self.patience))
+    }
+
+    /// After trouble: learns the pair's state, or waits a little. An errno is final.
+    async fn settle(
+        &self,
+        core: &Rc<Core>,
+        pair: &Pair,
+        epoch: u64,
+        member: Member,
+        trouble: Trouble,
+    ) -> Result<(), Errno> {
+        match trouble {
+            Trouble::Errno(errno) => return Err(Errno(errno)),
+            Trouble::Fenced(why) => {
+                // The metadata service ended the session; its connection will say so too.
+                tracing::debug!(why, "fenced by a data server");
+                return Err(Errno(libc::EIO));
+            }
+            // The member has not heard of the state yet that we know.
+            Trouble::Stale(current) if current <= epoch => {
+                self.env.sleep(RETRY_PAUSE).await;
+                return Ok(());
+            }
+            Trouble::Stale(_) | Trouble::Away => {}
+        }
+        if pair.trouble_since.get().is_none() {
+            pair.trouble_since.set(Some(self.env.now()));
+        }
+        let changed = pair.changed.notified();
+        if pair.epoch() > epoch {
+            return Ok(());
+        }
+        if pair.suspecting.get() {
+            let pause = self.env.sleep(RETRY_PAUSE * 4);
+            select(pin!(changed), pause).await;
+            return Ok(());
+        }
+        struct Suspecting<'a>(&'a Cell<bool>);
+        impl Drop for Suspecting<'_> {
+            fn drop(&mut self) {
+                self.0.set(false);
+            }
+        }
+        pair.suspecting.set(true);
+        let _suspecting = Suspecting(&pair.suspecting);
+        let request = SuspectRequest {
+            pair: pair.id,
+            epoch,
+            member: member.index() as u32,
+        };
+        // The state may also be pushed while the question is on its way.
+        let asking = core.session.ask(core, |_| request);
+        match select(pin!(changed), pin!(asking)).await {
+            Either::Left(_) => {}
+            Either::Right((answer, _)) => {
+                if let Ok((reply, _)) = answer {
+                    if let Some(members) = &reply.members {
+                        pair.locate(members);
+                    }
+                    if let Some(state) = &reply.state {
+                        pair.learn(state);
+                    }
+                }
+                if pair.epoch() <= epoch {
+                    self.env.sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a request that changes an object at the member that leads, or (client-driven protocols)
+    /// at both, until it is done or the patience is over.
+    async fn do_change<R: Rpc<Reply = P>, P>(
+        &self,
+        core: &Rc<Core>,
+        object: Object,
+        leader: Member,
+        at_both: bool,
+        mut request: impl FnMut(u64) -> R,
+        payload: Payload,
+    ) -> Result<(), Errno> {
+        let pair = self.pair(object.pair);
+        let session = core.session.id();
+        if session == 0 {
+            return Err(Errno(libc::EIO));
+        }
+        let attempt = async {
+            loop {
+                if core.session.id() != session {
+                    return Err(Errno(libc::EIO));
+                }
+                let epoch = pair.epoch();
+                let request = request(epoch);
+                let trouble = match pair.current() {
+                    (Some(Member::Zero), Some(Member::One)) if at_both => {
+                        let zero =
+                            self.call(&pair, Member::Zero, session, &request, payload.clone());
+                        let one = self.call(&pair, Member::One, session, &request, payload.clone());
+                        match futures_util::future::join(zero, one).await {
+                            (Ok(_), Ok(_)) => return Ok(()),
+                            (Err(trouble), _) => (Member::Zero, trouble),
+                            (_, Err(trouble)) => (Member::One, trouble),
+                        }
+                    }
+                    (Some(first), second) => {
+                        let to = if second.is_some() { leader } else { first };
+                        match self
+                            .call(&pair, to, session, &request, payload.clone())
+                            .await
+                        {
+                            Ok(_) => return Ok(()),
+                            Err(trouble) => (to, trouble),
+                        }
+                    }
+                    (None, _) => (leader, Trouble::Away),
+                };
+                self.settle(core, &pair, epoch, trouble.0, trouble.1)
+                    .await?;
+            }
+        };
+        match self.env.timeout(self.patience_left(&pair), attempt).await {
+            Ok(result) => result,
+            Err(_) => Err(Errno(libc::EIO)),
+        }
+    }
+
+    fn number(&self) -> Unconfirmed<'_> {
+        let number = self.next_operation.get();
+        self.next_operation.set(number + 1);
+        self.unconfirmed.borrow_mut().insert(number);
+        Unconfirmed(self, number)
+    }
+
+    /// Writes extents of one object; `parts` are their bytes one after the other. Returns when the
+    /// copies that the pair's state demands are made.
+    pub async fn write(
+        &self,
+        core: &Rc<Core>,
+        object: Object,
+        leader: Member,
+        protocol: Protocol,
+        extents: Vec<weft_wire::proto::Extent>,
+        parts: Vec<Bytes>,
+    ) -> Result<(), Errno> {
+        let number = self.number();
+        let crc = parts
+            .iter()
+            .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
+        let session = core.session.id();
+        let make = |epoch| WriteRequest {
+            session,
+            epoch,
+            pair: object.pair,
+            object: Some(object.name()),
+            extents: extents.clone(),
+            protocol: protocol as i32,
+            operation: number.1,
+            confirmed_below: self
+                .unconfirmed
+                .borrow()
+                .first()
+                .copied()
+                .unwrap_or(number.1),
+        };
+        let payload = Payload::parts_summed(parts, crc);
+        let both = client_driven(protocol);
+        self.do_change(core, object, leader, both, make, payload)
+            .await
+    }
+
+    /// Cuts an object, or makes holes in it.
+    pub async fn shape(
+        &self,
+        core: &Rc<Core>,
+        object: Object,
+        protocol: Protocol,
+        truncate: Option<u64>,
+        punch: Vec<weft_wire::proto::Range>,
+    ) -> Result<(), Errno> {
+        let number = self.number();
+        let session = core.session.id();
+        let make = |epoch| ShapeRequest {
+            session,
+            epoch,
+            pair: object.pair,
+            object: Some(object.name()),
+            truncate,
+            punch: punch.clone(),
+            operation: number.1,
+            protocol: protocol as i32,
+        };
+        let both = client_driven(protocol);
+        let leader = Member::Zero;
+        self.do_change(core, object, leader, both, make, Payload::none())
+            .await
+    }
+
+    /// Makes what this session wrote to an object stable on every member that is current.
+    pub async fn sync(&self, core: &Rc<Core>, object: Object) -> Result<(), Errno> {
+        let session = core.session.id();
+        let make = |epoch| SyncRequest {
+            session,
+            epoch,
+            pair: object.pair,
+            objects: vec![object.name()],
+        };
+        self.do_change(core, object, Member::Zero, true, make, Payload::none())
+            .await
+    }
+
+    /// Which member a read of `length` bytes is asked from: the one that would answer first by what
+    /// it owes and how quickly it answered lately.
+    fn route(pair: &Pair, a: Member, b: Member) -> Member {
+        let cost = |member: Member| {
+            let link = &pair.members[member.index()];
+            let away = link.failed.get().is_some();
+            // About 1 GiB/s: a nanosecond for each byte asked before.
+            (away, link.asked_bytes.get() + link.read_nanos.get())
+        };
+        if cost(b) < cost(a) { b } else { a }
+    }
+
+    async fn read_from(
+        &self,
+        pair: &Pair,
+        member: Member,
+        request: &ReadRequest,
+    ) -> Result<Bytes, Trouble> {
+        let link = &pair.members[member.index()];
+        let bytes = u64::from(request.length);
+        link.asked_bytes.set(link.asked_bytes.get() + bytes);
+        let _asked = Asked(link, bytes);
+        let begun = self.env.now();
+        let answer = self
+            .call(pair, member, request.session, request, Payload::none())
+            .await;
+        let nanos = self.env.now().since(begun).as_nanos() as u64;
+        link.read_nanos.set((link.read_nanos.get() * 7 + nanos) / 8);
+        let (_, data) = answer?;
+        if data.len() > request.length as usize {
+            return Err(Trouble::Errno(libc::EIO));
+        }
+        Ok(data)
+    }
+
+    /// Reads a piece of an object; fewer bytes than asked mean zeros up to `length`.
+    pub async fn read(
+        &self,
+        core: &Rc<Core>,
+        object: Object,
+        offset: u64,
+        length: u32,
+    ) -> Result<Bytes, Errno> {
+        let pair = self.pair(object.pair);
+        let attempt = async {
+            loop {
+                let epoch = pair.epoch();
+                let request = ReadRequest {
+                    session: core.session.id(),
+                    epoch,
+                    pair: object.pair,
+                    object: Some(object.name()),
+                    offset,
+                    length,
+                };
+                let trouble = match pair.current() {
+                    (Some(a), Some(b)) => {
+                        let first = Pairs::route(&pair, a, b);
+                        match self.read_with_twin(&pair, first, &request).await {
+                            Ok(data) => return Ok(data),
+                            Err(trouble) => (first, trouble),
+                        }
+                    }
+                    (Some(only), None) => match self.read_from(&pair, only, &request).await {
+                        Ok(data) => return Ok(data),
+                        Err(trouble) => (only, trouble),
+                    },
+                    (None, _) => (Member::Zero, Trouble::Away),
+                };
+                self.settle(core, &pair, epoch, trouble.0, trouble.1)
+                    .await?;
+            }
+        };
+        match self.env.timeout(self.patience_left(&pair), attempt).await {
+            Ok(result) => result,
+            Err(_) => Err(Errno(libc::EIO)),
+        }
+    }
+
+    /// Reads from `first`, and from its twin when that fails or is slow.
+    async fn read_with_twin(
+        &self,
+        pair: &Pair,
+        first: Member,
+        request: &ReadRequest,
+    ) -> Result<Bytes, Trouble> {
+        let mut reading = pin!(self.read_from(pair, first, request).fuse());
+        let failed = select_biased! {
+            result = reading => match result {
+                Ok(data) => return Ok(data),
+                Err(Trouble::Errno(errno)) => return Err(Trouble::Errno(errno)),
+                Err(trouble) => Some(trouble),
+            },
+            () = self.env.sleep(SLOW_READ).fuse() => None,
+        };
+        let mut twin = pin!(self.read_from(pair, first.twin(), request).fuse());
+        let Some(trouble) = failed else {
+            return select_biased! {
+                result = reading => match result {
+                    Ok(data) => Ok(data),
+                    Err(_) => twin.await,
+                },
+                result = twin => match result {
+                    Ok(data) => Ok(data),
+                    Err(_) => reading.await,
+                },
+            };
+        };
+        match twin.await {
+            Ok(data) => Ok(data),
+            // The first trouble tells more about the state than the twin's.
+            Err(_) => Err(trouble),
+        }
+    }
+
+    /// Where data is in `start..end` of an object.
+    pub async fn map(
+        &self,
+        core: &Rc<Core>,
+        object: Object,
+        start: u64,
+        end: u64,
+    ) -> Result<MapReply, Errno> {
+        let pair = self.pair(object.pair);
+        let attempt = async {
+            loop {
+                let epoch = pair.epoch();
+                let request = MapRequest {
+                    epoch,
+                    pair: object.pair,
+                    object: Some(object.name()),
+                    start,
+                    end,
+                };
+                let session = core.session.id();
+                let member = pair.current().0;
+                let trouble = match member {
+                    Some(member) => {
+                        let call = self.call(&pair, member, session, &request, Payload::none());
+                        match call.await {
+                            Ok((reply, _)) => return Ok(reply),
+                            Err(trouble) => trouble,
+                        }
+                    }
+                    None => Trouble::Away,
+                };
+                let member = member.unwrap_or(Member::Zero);
+                self.settle(core, &pair, epoch, member, trouble).await?;
+            }
+        };
+        match self.env.timeout(self.patience_left(&pair), attempt).await {
+            Ok(result) => result,
+            Err(_) => Err(Errno(libc::EIO)),
+        }
+    }
+}

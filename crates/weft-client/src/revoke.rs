@@ -1,0 +1,183 @@
+//! Giving leases back when the server asks: the face forgets, uses end, data is written back, then
+//! the answer (`docs/protocols/leases.md`).
+
+use crate::core::{Core, FORGET_PATIENCE, GivenBack, answer_revoke, mode_of};
+use crate::leases::{Mode, Phase};
+use crate::node::Node;
+use std::rc::Rc;
+use weft_rpc::{Connection, Replier};
+use weft_wire::proto::{RevokeRequest, Setattr};
+
+impl Core {
+    /// A revocation came. Notes it at once, so that grants are ordered against it; the rest is done
+    /// by a task.
+    pub fn on_revoke(
+        self: &Rc<Self>,
+        connection: &Connection,
+        revoke: RevokeRequest,
+        replier: Replier,
+    ) {
+        let node = self.nodes.get_or_new(revoke.ino);
+        let begun = {
+            let mut state = node.state.borrow_mut();
+            state.answers.push(replier);
+            if revoke.unlinking && node.is_open() {
+                state.orphan = true;
+            }
+            let to = mode_of(revoke.to());
+            let begun = state.lease.begin_giving_back(to, revoke.seq);
+            if !begun && state.lease.giving_back_to().is_none() {
+                // Older than one that has been answered: there is nothing left to give.
+                let answers = std::mem::take(&mut state.answers);
+                drop(state);
+                answer_revoke(&node, answers, None);
+                return;
+            }
+            begun
+        };
+        if begun {
+            let (core, connection) = (self.clone(), connection.clone());
+            self.env.spawn("revocation", async move {
+                core.give_back_lease(&node, &connection).await;
+                core.make_room();
+            });
+        }
+    }
+
+    async fn give_back_lease(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection) {
+        // Replies that came before the revocation are taken first.
+        yield_once().await;
+        loop {
+            let Some(to) = node.state.borrow().lease.giving_back_to() else {
+                return;
+            };
+            let served = {
+                let mut state = node.state.borrow_mut();
+                state.lease.set_phase(Phase::Forgetting);
+                state.lease.served()
+            };
+            if to < Mode::Read {
+                self.forget_patiently(node).await;
+            }
+            node.state.borrow_mut().lease.set_phase(Phase::Closing);
+            self.uses_end(node).await;
+            // What cannot be written is lost; the file's next fsync or close says so.
+            if let Err(errno) = self.flush_data(node).await {
+                tracing::warn!(ino = node.ino, %errno, "write-back for a revocation failed");
+            }
+            let state = node.state.borrow();
+            if state.lease.served() == served && state.lease.giving_back_to() == Some(to) {
+                break;
+            }
+        }
+        self.finish(node, connection);
+        node.wake.notify_waiters();
+        // An open file keeps a lease, so that the server tells of its unlinking.
+        let again = node.is_open() && node.state.borrow().lease.mode() == Mode::None;
+        if again && connection.is_open() {
+            // If it is gone, the next operation on the handle finds out.
+            let _ = self.fetch_inode(node.ino).await;
+        }
+    }
+
+    fn finish(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection) {
+        let mut state = node.state.borrow_mut();
+        if state.lease.giving_back_to().is_none() {
+            // The session was taken up or lost meanwhile: that has settled everything.
+            return;
+        }
+        let answers = std::mem::take(&mut state.answers);
+        let was_owner = state.lease.mode() == Mode::Write;
+        let attr = state.attr;
+        let owed = (was_owner && state.buffer.owes())
+            .then(|| attr.map(|attr| owed_setattr(node.ino, &attr)))
+            .flatten();
+        state.lease.finish_giving_back();
+        if state.lease.mode() < Mode::Write && was_owner {
+            state.buffer.told = state.buffer.changes;
+        }
+        if state.lease.mode() == Mode::None {
+            state.forget();
+        }
+        drop(state);
+        if owed.is_some()
+            && let Some(attr) = attr
+        {
+            self.unconfirmed.borrow_mut().push(GivenBack {
+                node: node.clone(),
+                generation: self.session.generation(),
+                attr,
+            });
+        }
+        debug_assert!(!answers.is_empty() || !connection.is_open());
+        answer_revoke(node, answers, owed);
+    }
+
+    /// Has the face forget. Where an operation of its own waits for a lease on this inode, the
+    /// forgetting may wait for that operation (which holds the kernel's pages), and the operation
+    /// for the answer that we owe: then it is waited for a little only, and ends by itself.
+    async fn forget_patiently(self: &Rc<Self>, node: &Rc<Node>) {
+        if self.invalidator.borrow().is_none() {
+            return;
+        }
+        let (core, forgotten) = (self.clone(), node.clone());
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.env.spawn("forget", async move {
+            core.invalidate(&forgotten).await;
+            // The revocation may have gone on without it.
+            let _: Result<(), ()> = sender.send(());
+        });
+        let mut receiver = std::pin::pin!(receiver);
+        loop {
+            let waited = self.env.timeout(FORGET_PATIENCE, receiver.as_mut()).await;
+            if waited.is_ok() {
+                return;
+            }
+            let is_asking = node.state.borrow().asking;
+            if is_asking {
+                tracing::warn!(
+                    ino = node.ino,
+                    "a lease is given back while the kernel still forgets: its pages wait for a write"
+                );
+                return;
+            }
+        }
+    }
+
+    async fn uses_end(&self, node: &Node) {
+        loop {
+            let wake = node.wake.notified();
+            if node.state.borrow().lease.is_idle() {
+                return;
+            }
+            wake.await;
+        }
+    }
+}
+
+/// Size and times as the holder of the WRITE lease tells them.
+pub(crate) fn owed_setattr(ino: u64, attr: &crate::types::Attr) -> Setattr {
+    Setattr {
+        ino,
+        size: Some(attr.size),
+        atime: attr.atime,
+        mtime: attr.mtime,
+        allocated: Some(attr.allocated),
+        owed: true,
+        ..Setattr::default()
+    }
+}
+
+/// Lets the other tasks that are ready run once.
+async fn yield_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if yielded {
+            return std::task::Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,471 @@
+//! The session with the metadata service: connecting, taking up, renewing, asking.
+//!
+//! One connection to the active at a time. When it breaks, the keeper connects again and takes the
+//! session up; whoever waits for an answer sends again, changes under the same operation number, so
+//! that each is done once (`docs/protocols/leases.md`). Keeps true: leases are believed only for a
+//! term after the last answered renewal was sent, by this client's own clock.
+
+use crate::core::Core;
+use crate::types::{Cred, Errno};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use tokio::sync::Notify;
+use weft_env::{Env, Mono};
+use weft_rpc::{CallError, Connection, Handler, Local, Payload};
+use weft_wire::proto::{
+    ChangeReply, ChangeRequest, Identity, Op, RenewRequest, SessionReply, SessionRequest, identity,
+    op,
+};
+use weft_wire::{Failed, Rpc};
+
+/// Pauses between attempts to connect: a killed server that is started again is met within
+/// milliseconds, one that stays away costs ten attempts a second.
+const RECONNECT_PAUSES_MS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
+/// One attempt to connect and shake hands takes at most this long: an address that swallows packets
+/// must not keep the others from being tried.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
+/// A request for the session that is not answered for this long is sent elsewhere.
+const SESSION_PATIENCE: Duration = Duration::from_secs(5);
+/// Pause before a request is sent again that the server could not serve.
+const UNAVAILABLE_PAUSE: Duration = Duration::from_millis(5);
+
+/// A connection under which requests are sent now.
+#[derive(Clone)]
+pub(crate) struct Link {
+    pub connection: Connection,
+    pub session: u64,
+    pub epoch: u64,
+    /// Counts connections: what was granted over an older one is void.
+    pub generation: u64,
+}
+
+pub(crate) struct Session {
+    env: Env,
+    addresses: Vec<String>,
+    local: Local,
+    name: String,
+    patience: Duration,
+    link: RefCell<Option<Link>>,
+    /// The session's id; 0 while none is open.
+    id: Cell<u64>,
+    generation: Cell<u64>,
+    /// Until when leases are believed.
+    valid_until: Cell<Mono>,
+    term: Cell<Duration>,
+    linked: Notify,
+    next_operation: Cell<u64>,
+    unanswered: RefCell<BTreeSet<u64>>,
+    closed: Cell<bool>,
+    pub root: Cell<u64>,
+    last_failure: RefCell<String>,
+    /// The last failure says that the service is there and does not want this client.
+    refused: Cell<bool>,
+}
+
+/// Takes a change's number from the unanswered ones, however its future ends.
+struct Numbered<'a>(&'a Session, u64);
+
+impl Drop for Numbered<'_> {
+    fn drop(&mut self) {
+        self.0.unanswered.borrow_mut().remove(&self.1);
+    }
+}
+
+fn is_refusal(error: &std::io::Error) -> bool {
+    // weft-rpc says with text why a server of another cluster or version turned us away; the
+    // operating system's own refusals carry a number.
+    error.kind() == std::io::ErrorKind::ConnectionRefused && error.raw_os_error().is_none()
+}
+
+impl Session {
+    pub fn new(env: Env, settings: &crate::Settings) -> Session {
+        let incarnation = env.random();
+        let local = Local {
+            cluster_id: settings.cluster_id.clone(),
+            identity: Identity {
+                role: identity::Role::Client as i32,
+                id: 0,
+                incarnation,
+            },
+        };
+        Session {
+            env,
+            addresses: settings.meta.clone(),
+            local,
+            name: settings.name.clone(),
+            patience: Duration::from_millis(settings.patience_ms),
+            link: RefCell::default(),
+            id: Cell::new(0),
+            generation: Cell::new(0),
+            valid_until: Cell::new(Mono(0)),
+            term: Cell::new(Duration::from_secs(5)),
+            linked: Notify::new(),
+            next_operation: Cell::new(1),
+            unanswered: RefCell::default(),
+            closed: Cell::new(false),
+            root: Cell::new(weft_types::ROOT_INO.0),
+            last_failure: RefCell::default(),
+            refused: Cell::new(false),
+        }
+    }
+
+    pub fn id(&self) -> u64 {
+        self.id.get()
+    }
+
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
+    /// Why the last attempt to connect failed, and whether that was a refusal.
+    pub fn last_failure(&self) -> (String, bool) {
+        (self.last_failure.borrow().clone(), self.refused.get())
+    }
+
+    /// Leases may be believed now.
+    pub fn is_valid(&self) -> bool {
+        self.env.now() < self.valid_until.get()
+    }
+
+    /// The link, if requests can be sent at once.
+    pub fn current(&self) -> Option<Link> {
+        let link = self.link.borrow();
+        link.as_ref()
+            .filter(|link| link.connection.is_open())
+            .cloned()
+    }
+
+    /// Waits until requests can be sent.
+    pub async fn connected(&self) -> Link {
+        loop {
+            let linked = self.linked.notified();
+            if let Some(link) = self.current() {
+                return link;
+            }
+            linked.await;
+        }
+    }
+
+    /// Waits until leases can be believed (again).
+    pub async fn valid(&self) {
+        loop {
+            let linked = self.linked.notified();
+            if self.is_valid() {
+                return;
+            }
+            // The renewal may be late without the connection being broken; a new connection and
+            // the taking up decide what is left.
+            if let Some(link) = self.current() {
+                link.connection.close("the session's term has passed");
+            }
+            linked.await;
+        }
+    }
+
+    /// The service says that the session is over.
+    fn fenced(&self, core: &Rc<Core>, link: &Link, why: &str) {
+        if self.id.get() == link.session && link.session != 0 {
+            tracing::error!(session = link.session, why, "the session has been ended");
+            self.id.set(0);
+            self.valid_until.set(Mono(0));
+            core.session_lost();
+        }
+        link.connection.close("the session has been ended");
+    }
+
+    /// Asks until an answer comes, at most as long as the patience.
+    ///
+    /// # Errors
+    /// The server's errno, or EIO when the patience is over.
+    pub async fn ask<R: Rpc>(
+        &self,
+        core: &Rc<Core>,
+        make: impl Fn(&Link) -> R,
+    ) -> Result<(R::Reply, Link), Errno> {
+        let asking = async {
+            loop {
+                let link = self.connected().await;
+                let answer = link.connection.call(&make(&link), Payload::none()).await;
+                match self.judge::<R>(core, &link, answer).await {
+                    Some(result) => return result.map(|reply| (reply, link)),
+                    None => continue,
+                }
+            }
+        };
+        match self.env.timeout(self.patience, asking).await {
+            Ok(result) => result,
+            Err(_) => Err(Errno(libc::EIO)),
+        }
+    }
+
+    /// None: send again.
+    async fn judge<R: Rpc>(
+        &self,
+        core: &Rc<Core>,
+        link: &Link,
+        answer: Result<(R::Reply, bytes::Bytes), CallError>,
+    ) -> Option<Result<R::Reply, Errno>> {
+        match answer {
+            Ok((reply, _)) => Some(Ok(reply)),
+            Err(CallError::Lost(_)) => None,
+            Err(CallError::Failed(Failed::Errno(errno))) => Some(Err(Errno(errno))),
+            Err(CallError::Failed(Failed::Stale(epoch))) => {
+                // Taking up tells the new epoch.
+                link.connection
+                    .close(&format!("a new epoch has begun: {epoch}"));
+                None
+            }
+            Err(CallError::Failed(Failed::Unavailable(_))) => {
+                self.env.sleep(UNAVAILABLE_PAUSE).await;
+                None
+            }
+            Err(CallError::Failed(Failed::Fenced(why))) => {
+                self.fenced(core, link, &why);
+                None
+            }
+            Err(CallError::Failed(Failed::Refused(why))) => {
+                tracing::error!(request = R::NAME, why, "a request was refused");
+                Some(Err(Errno(libc::EIO)))
+            }
+        }
+    }
+
+    /// Makes a change exactly once, however often it has to be sent.
+    ///
+    /// # Errors
+    /// The change's errno; EIO when the patience is over or the session ended while nobody knew
+    /// whether it was done.
+    pub async fn change(
+        &self,
+        core: &Rc<Core>,
+        cred: Cred,
+        op: op::Op,
+        want_leases: bool,
+    ) -> Result<(ChangeReply, Link), Errno> {
+        let mut request = ChangeRequest {
+            cred: Some(cred),
+            op: Some(Op { op: Some(op) }),
+            want_leases,
+            ..ChangeRequest::default()
+        };
+        let changing = async {
+            let mut numbered: Option<Numbered<'_>> = None;
+            loop {
+                let link = self.connected().await;
+                match &numbered {
+                    // A new session knows nothing of the old one's operations.
+                    Some(_) if request.session != link.session => return Err(Errno(libc::EIO)),
+                    Some(_) => {}
+                    None => {
+                        let number = self.next_operation.get();
+                        self.next_operation.set(number + 1);
+                        self.unanswered.borrow_mut().insert(number);
+                        numbered = Some(Numbered(self, number));
+                        request.operation = number;
+                        request.session = link.session;
+                    }
+                }
+                request.epoch = link.epoch;
+                let first = self.unanswered.borrow().first().copied();
+                request.acknowledged_below = first.unwrap_or(self.next_operation.get());
+                let answer = link.connection.call(&request, Payload::none()).await;
+                match self.judge::<ChangeRequest>(core, &link, answer).await {
+                    Some(result) => return result.map(|reply| (reply, link)),
+                    None => continue,
+                }
+            }
+        };
+        let (reply, link) = match self.env.timeout(self.patience, changing).await {
+            Ok(result) => result?,
+            Err(_) => return Err(Errno(libc::EIO)),
+        };
+        match reply.reply.as_ref().map_or(0, |r| r.failure_errno) {
+            0 => Ok((reply, link)),
+            // A lock's conflict is told beside the errno.
+            _ if reply.reply.as_ref().is_some_and(|r| r.conflict.is_some()) => Ok((reply, link)),
+            errno => Err(Errno(errno as i32)),
+        }
+    }
+
+    /// Says goodbye and stays disconnected.
+    pub fn stop(&self) {
+        self.closed.set(true);
+        if let Some(link) = self.link.borrow_mut().take() {
+            link.connection.close("the client is closed");
+        }
+        self.valid_until.set(Mono(0));
+        self.linked.notify_waiters();
+    }
+
+    /// Keeps the session connected and renewed until it is stopped or the client is gone.
+    pub async fn keep(core: Weak<Core>) {
+        let mut attempt = 0usize;
+        loop {
+            let Some(strong) = core.upgrade() else { return };
+            let session = &strong.session;
+            if session.is_closed() {
+                return;
+            }
+            let address = session.addresses[attempt % session.addresses.len()].clone();
+            let round = attempt / session.addresses.len();
+            match session.establish(&strong, &address).await {
+                Ok(()) => {
+                    attempt = 0;
+                    drop(strong);
+                    Session::renew(&core).await;
+                    continue;
+                }
+                Err((why, refused)) => {
+                    tracing::debug!(address, why, "no session yet");
+                    *session.last_failure.borrow_mut() = format!("{address}: {why}");
+                    session.refused.set(refused);
+                }
+            }
+            attempt += 1;
+            let pause = RECONNECT_PAUSES_MS[round.min(RECONNECT_PAUSES_MS.len() - 1)];
+            let env = session.env.clone();
+            drop(strong);
+            env.sleep(Duration::from_millis(pause)).await;
+        }
+    }
+
+    /// Connects and opens the session or takes it up.
+    async fn establish(&self, core: &Rc<Core>, address: &str) -> Result<(), (String, bool)> {
+        let weak = Rc::downgrade(core);
+        let handler: Handler = Rc::new(move |connection, request| {
+            if let Some(core) = weak.upgrade() {
+                core.on_request(connection, request);
+            }
+        });
+        let mut local = self.local.clone();
+        local.identity.id = self.id.get();
+        let connecting = weft_rpc::connect(&self.env, address, &local, handler);
+        let connection = match self.env.timeout(CONNECT_PATIENCE, connecting).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => return Err((error.to_string(), is_refusal(&error))),
+            Err(_) => return Err(("no answer".into(), false)),
+        };
+        let result = self.take_up(core, &connection).await;
+        if let Err((why, _)) = &result {
+            connection.close(why);
+        }
+        result
+    }
+
+    async fn take_up(
+        &self,
+        core: &Rc<Core>,
+        connection: &Connection,
+    ) -> Result<(), (String, bool)> {
+        let mut request = SessionRequest {
+            session: self.id.get(),
+            name: self.name.clone(),
+            ..SessionRequest::default()
+        };
+        if request.session != 0 {
+            // Coming back gives back what the service may treat as held: READ leases on anything.
+            core.drop_read_leases().await;
+            (request.open_inodes, request.write_leases) = core.held();
+        }
+        let sent = self.env.now();
+        let call = connection.call(&request, Payload::none());
+        let reply: SessionReply = match self.env.timeout(SESSION_PATIENCE, call).await {
+            Ok(Ok((reply, _))) => reply,
+            Ok(Err(CallError::Failed(Failed::Fenced(why)))) => {
+                let link = Link {
+                    connection: connection.clone(),
+                    session: request.session,
+                    epoch: 0,
+                    generation: 0,
+                };
+                self.fenced(core, &link, &why);
+                return Err((why, false));
+            }
+            Ok(Err(CallError::Failed(Failed::Refused(why)))) => return Err((why, true)),
+            Ok(Err(error)) => return Err((error.to_string(), false)),
+            Err(_) => return Err(("no answer to the session request".into(), false)),
+        };
+        let taken_up = request.session != 0;
+        self.id.set(reply.session);
+        self.root.set(reply.root_ino);
+        let term = Duration::from_millis(reply.term_ms.max(1));
+        self.term.set(term);
+        self.generation.set(self.generation.get() + 1);
+        core.pairs.learn_view(reply.view.as_ref(), &reply.pairs);
+        if taken_up {
+            core.keep_write_leases(&reply.write_leases);
+        }
+        self.believe_from(sent);
+        *self.link.borrow_mut() = Some(Link {
+            connection: connection.clone(),
+            session: reply.session,
+            epoch: reply.epoch,
+            generation: self.generation.get(),
+        });
+        tracing::info!(
+            session = reply.session,
+            epoch = reply.epoch,
+            taken_up,
+            server = connection.peer(),
+            "session with the metadata service"
+        );
+        self.linked.notify_waiters();
+        core.linked();
+        Ok(())
+    }
+
+    fn believe_from(&self, sent: Mono) {
+        // Clocks run at slightly different rates: the client's term ends first.
+        self.valid_until.set(sent + self.term.get().mul_f64(0.95));
+    }
+
+    /// Renews until the connection breaks.
+    async fn renew(core: &Weak<Core>) {
+        loop {
+            let (env, link, pause) = {
+                let Some(core) = core.upgrade() else { return };
+                let session = &core.session;
+                let Some(link) = session.current() else {
+                    return;
+                };
+                (session.env.clone(), link, session.term.get() / 3)
+            };
+            let broken = env.timeout(pause, link.connection.closed()).await;
+            if broken.is_ok() {
+                return;
+            }
+            let sent = env.now();
+            let unconfirmed = core
+                .upgrade()
+                .map_or(0, |core| core.unconfirmed.borrow().len());
+            let request = RenewRequest {
+                session: link.session,
+                epoch: link.epoch,
+            };
+            let call = link.connection.call(&request, Payload::none());
+            let answer = env.timeout(pause, call).await;
+            let Some(core) = core.upgrade() else { return };
+            match answer {
+                Ok(Ok(_)) => {
+                    core.session.believe_from(sent);
+                    core.renewed(link.generation, unconfirmed);
+                }
+                Ok(Err(CallError::Failed(Failed::Fenced(why)))) => {
+                    core.session.fenced(&core, &link, &why);
+                }
+                Ok(Err(error)) => link.connection.close(&error.to_string()),
+                Err(_) => link.connection.close("a renewal was not answered"),
+            }
+        }
+    }
+}

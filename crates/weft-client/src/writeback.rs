@@ -1,0 +1,631 @@
+//! Write-behind: from the write buffers to the pairs, many messages at a time.
+//!
+//! Whole pieces (at most a stripe unit) go as soon as they are complete; the rest when it is wanted
+//! (fsync, close, revocation, age, a full buffer). `pump` is the one place where messages begin; it
+//! is called whenever there may be something to send. Keeps true: no byte range is on its way twice
+//! at a time, so older bytes never overtake newer ones; bytes stay in the buffer until they are
+//! answered; a flush waits for what was written before it began, not for what comes after.
+
+use crate::core::{Core, root_cred};
+use crate::leases::Mode;
+use crate::node::{FileLayout, Node, NodeState};
+use crate::pairs::Object;
+use crate::revoke::owed_setattr;
+use crate::settings::Settings;
+use crate::types::{Errno, Result};
+use bytes::Bytes;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use weft_types::Member;
+use weft_wire::proto::{self, op};
+
+/// Extents in one message: a server locks and writes each of them.
+const EXTENTS_MAX: usize = 128;
+/// Parts of the payload of one message; sockets take this many slices in a few calls.
+const PARTS_MAX: usize = 256;
+/// How many extents are looked at for more of the same object: bounds the work for one message.
+const SCAN_MAX: usize = 1024;
+/// Messages about size and times that may be on their way at a time.
+const TELLING_MAX: usize = 16;
+/// Leases of evicted inodes that may be on their way back at a time; further ones wait.
+const GIVING_MAX: usize = 16;
+
+pub(crate) struct Writeback {
+    bound: u64,
+    window: u64,
+    piece: u64,
+    queue: RefCell<VecDeque<Rc<Node>>>,
+    /// Bytes in all buffers.
+    buffered: Cell<u64>,
+    /// Bytes on their way.
+    flying: Cell<u64>,
+    /// Told when bytes have left the buffers.
+    room: Notify,
+    /// Nodes by the time since when something waits.
+    aging: RefCell<VecDeque<Rc<Node>>>,
+    tell_queue: RefCell<VecDeque<Rc<Node>>>,
+    telling: Cell<usize>,
+    leaving: RefCell<VecDeque<Rc<Node>>>,
+    giving: Cell<usize>,
+}
+
+/// One write to a data server.
+struct Message {
+    object: Object,
+    leader: Member,
+    layout: Rc<FileLayout>,
+    extents: Vec<proto::Extent>,
+    parts: Vec<Bytes>,
+    /// Where the bytes lie in the file: start and end.
+    ranges: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Writeback {
+    pub fn new(settings: &Settings) -> Writeback {
+        Writeback {
+            bound: settings.write_buffer_bytes.max(1 << 20),
+            window: settings.write_window_bytes.max(1 << 20),
+            piece: u64::from(settings.piece_bytes)
+                .clamp(weft_types::BLOCK_BYTES, weft_types::PAYLOAD_MAX as u64),
+            queue: RefCell::default(),
+            buffered: Cell::new(0),
+            flying: Cell::new(0),
+            room: Notify::new(),
+            aging: RefCell::default(),
+            tell_queue: RefCell::default(),
+            telling: Cell::new(0),
+            leaving: RefCell::default(),
+            giving: Cell::new(0),
+        }
+    }
+
+    /// Bytes that were waiting are gone.
+    pub fn forget(&self, bytes: u64) {
+        self.buffered.set(self.buffered.get().saturating_sub(bytes));
+        self.room.notify_waiters();
+    }
+
+    /// Largest message in bytes of data.
+    pub fn piece(&self) -> u64 {
+        self.piece
+    }
+
+    fn enqueue(&self, node: &Rc<Node>, state: &mut NodeState) {
+        if !state.buffer.queued {
+            state.buffer.queued = true;
+            self.queue.borrow_mut().push_back(node.clone());
+        }
+    }
+
+    /// Gives the WRITE lease of an evicted node back.
+    pub fn give_back(&self, node: Rc<Node>) {
+        self.leaving.borrow_mut().push_back(node);
+    }
+}
+
+impl Core {
+    /// Waits until there is room in the write buffer.
+    pub async fn buffer_room(self: &Rc<Self>) -> Result<()> {
+        if self.writeback.buffered.get() < self.writeback.bound {
+            return Ok(());
+        }
+        self.patiently(async {
+            loop {
+                let room = self.writeback.room.notified();
+                if self.writeback.buffered.get() < self.writeback.bound {
+                    return Ok(());
+                }
+                self.flush_oldest();
+                room.await;
+            }
+        })
+        .await
+    }
+
+    /// Puts written bytes into the buffer. The caller has a WRITE use and the state.
+    pub fn buffer_write(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        state: &mut NodeState,
+        offset: u64,
+        data: Bytes,
+    ) {
+        let end = offset + data.len() as u64;
+        let before = state.buffer.waiting.bytes();
+        let round = state.buffer.round;
+        state.buffer.waiting.insert(offset, data, round);
+        let added = state.buffer.waiting.bytes() - before;
+        let writeback = &self.writeback;
+        writeback.buffered.set(writeback.buffered.get() + added);
+        if state.buffer.since.is_none() {
+            state.buffer.since = Some(self.env.now());
+            writeback.aging.borrow_mut().push_back(node.clone());
+        }
+        if let Some(layout) = &state.layout {
+            let piece = writeback.piece.min(layout.map.unit());
+            let mut at = offset - offset % piece;
+            while at < end {
+                let whole = at >= offset && at + piece <= end;
+                if whole || state.buffer.waiting.covers(at, at + piece) {
+                    state.buffer.ready.push_back(at);
+                }
+                at += piece;
+            }
+        }
+        if !state.buffer.ready.is_empty() {
+            writeback.enqueue(node, state);
+        }
+    }
+
+    /// Asks for the flushing of what has waited longest, until half of the bound would be free.
+    fn flush_oldest(self: &Rc<Self>) {
+        let mut wanted = 0;
+        for at in 0.. {
+            let next = self.writeback.aging.borrow().get(at).cloned();
+            let Some(node) = next.filter(|_| wanted < self.writeback.bound / 2) else {
+                break;
+            };
+            wanted += node.state.borrow().buffer.waiting.bytes();
+            self.want_flush(&node);
+        }
+        self.pump();
+    }
+
+    /// Everything written to the node so far is to be sent. Returns the round to wait for.
+    pub fn want_flush(&self, node: &Rc<Node>) -> u64 {
+        let mut state = node.state.borrow_mut();
+        let round = state.buffer.round;
+        if state.buffer.waiting.is_empty() {
+            return round;
+        }
+        state.buffer.round += 1;
+        state.buffer.wanted = Some(round);
+        self.writeback.enqueue(node, &mut state);
+        round
+    }
+
+    /// Sends everything written to the node so far and waits until it is answered.
+    ///
+    /// # Errors
+    /// EIO when that takes longer than the patience. Errors of the writes themselves are left in
+    /// the node, for its handles.
+    pub async fn flush_data(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+        if node.state.borrow().buffer.is_clean() {
+            return Ok(());
+        }
+        let round = self.want_flush(node);
+        self.pump();
+        self.patiently(async {
+            loop {
+                let wake = node.wake.notified();
+                if !node.state.borrow().buffer.is_outstanding(round) {
+                    return Ok(());
+                }
+                wake.await;
+            }
+        })
+        .await
+    }
+
+    /// Drops what waits beyond `from` and waits for what is on its way there.
+    pub async fn discard(self: &Rc<Self>, node: &Rc<Node>, from: u64) {
+        loop {
+            let wake = node.wake.notified();
+            let dropped = {
+                let mut state = node.state.borrow_mut();
+                let before = state.buffer.waiting.bytes();
+                state.buffer.waiting.remove(from, u64::MAX);
+                before - state.buffer.waiting.bytes()
+            };
+            self.writeback.forget(dropped);
+            if !node.state.borrow().buffer.flying.touches(from, u64::MAX) {
+                return;
+            }
+            wake.await;
+        }
+    }
+
+    /// Begins as many messages as the window allows.
+    pub fn pump(self: &Rc<Self>) {
+        let writeback = &self.writeback;
+        while writeback.flying.get() < writeback.window {
+            let Some(node) = writeback.queue.borrow_mut().pop_front() else {
+                break;
+            };
+            let message = {
+                let mut state = node.state.borrow_mut();
+                let message = next_message(node.ino, &mut state, writeback.piece);
+                if message.is_none() {
+                    state.buffer.queued = false;
+                }
+                message
+            };
+            if let Some(message) = message {
+                writeback.queue.borrow_mut().push_back(node.clone());
+                self.launch(node, message);
+            }
+        }
+    }
+
+    fn launch(self: &Rc<Self>, node: Rc<Node>, message: Message) {
+        let writeback = &self.writeback;
+        writeback.flying.set(writeback.flying.get() + message.bytes);
+        let core = self.clone();
+        self.env.spawn("flush", async move {
+            let result = core
+                .pairs
+                .write(
+                    &core,
+                    message.object,
+                    message.leader,
+                    message.layout.protocol,
+                    message.extents,
+                    message.parts,
+                )
+                .await;
+            core.answered(&node, &message.ranges, message.bytes, result);
+        });
+    }
+
+    fn answered(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        ranges: &[(u64, u64)],
+        bytes: u64,
+        result: Result<()>,
+    ) {
+        let writeback = &self.writeback;
+        writeback.flying.set(writeback.flying.get() - bytes);
+        writeback.forget(bytes);
+        let mut state = node.state.borrow_mut();
+        for &(start, end) in ranges {
+            state.buffer.flying.remove(start, end);
+        }
+        if let Err(Errno(errno)) = result {
+            tracing::error!(ino = node.ino, bytes, errno, "written bytes are lost");
+            state.buffer.fail(errno);
+        }
+        if let Some(round) = state.buffer.wanted
+            && !state.buffer.is_outstanding(round)
+        {
+            state.buffer.wanted = None;
+        }
+        if state.buffer.is_clean() {
+            state.buffer.since = None;
+            state.buffer.wanted = None;
+            state.buffer.ready.clear();
+        } else if state.buffer.wanted.is_some() || !state.buffer.ready.is_empty() {
+            writeback.enqueue(node, &mut state);
+        }
+        drop(state);
+        node.wake.notify_waiters();
+        self.pump();
+    }
+
+    // ---- size and times ----
+
+    /// The node's size and times are to be told, without anybody waiting.
+    pub fn want_tell(self: &Rc<Self>, node: &Rc<Node>) {
+        {
+            let mut state = node.state.borrow_mut();
+            if !state.buffer.owes() || state.buffer.tell_queued {
+                return;
+            }
+            state.buffer.tell_queued = true;
+        }
+        self.writeback
+            .tell_queue
+            .borrow_mut()
+            .push_back(node.clone());
+        self.pump_tell();
+    }
+
+    fn pump_tell(self: &Rc<Self>) {
+        while self.writeback.telling.get() < TELLING_MAX {
+            let Some(node) = self.writeback.tell_queue.borrow_mut().pop_front() else {
+                return;
+            };
+            node.state.borrow_mut().buffer.tell_queued = false;
+            self.writeback.telling.set(self.writeback.telling.get() + 1);
+            let core = self.clone();
+            self.env.spawn("tell size", async move {
+                if let Err(errno) = core.tell(&node).await {
+                    tracing::warn!(ino = node.ino, %errno, "size and times were not taken");
+                }
+                core.writeback.telling.set(core.writeback.telling.get() - 1);
+                core.pump_tell();
+            });
+        }
+    }
+
+    /// Tells the server size and times if they are owed, and waits for the answer.
+    pub async fn tell(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+        struct Telling<'a>(&'a Node);
+        impl Drop for Telling<'_> {
+            fn drop(&mut self) {
+                self.0.state.borrow_mut().buffer.telling = false;
+                self.0.wake.notify_waiters();
+            }
+        }
+        // What changes while this is under way is told by others, or later.
+        let target = node.state.borrow().buffer.changes;
+        loop {
+            let wake = node.wake.notified();
+            let owed = {
+                let mut state = node.state.borrow_mut();
+                if state.buffer.told >= target {
+                    return Ok(());
+                }
+                let Some(attr) = state.attr.filter(|_| state.lease.mode() == Mode::Write) else {
+                    // Given back, with the answer to the revocation.
+                    state.buffer.told = state.buffer.changes;
+                    return Ok(());
+                };
+                if state.buffer.telling {
+                    None
+                } else {
+                    state.buffer.telling = true;
+                    Some((owed_setattr(node.ino, &attr), state.buffer.changes))
+                }
+            };
+            let Some((owed, changes)) = owed else {
+                self.patiently(async {
+                    wake.await;
+                    Ok(())
+                })
+                .await?;
+                continue;
+            };
+            let _telling = Telling(node);
+            let tell = op::Op::Setattr(owed);
+            let result = self.session.change(self, root_cred(), tell, false).await;
+            let mut state = node.state.borrow_mut();
+            match result {
+                Ok((reply, _)) => {
+                    state.buffer.told = state.buffer.told.max(changes);
+                    if let Some(attr) = reply.reply.as_ref().and_then(|reply| reply.attr)
+                        && state.lease.may_answer()
+                        && state.attr.is_some()
+                    {
+                        state.take_attr(&attr);
+                    }
+                }
+                // Gone, or given back while this was on its way: the answer to the revocation
+                // told it.
+                Err(Errno(errno)) if [libc::ENOENT, libc::ESTALE, libc::EPERM].contains(&errno) => {
+                    state.buffer.told = state.buffer.told.max(changes);
+                    return Ok(());
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// Gives back the leases of evicted nodes, a few at a time.
+    pub fn pump_leaving(self: &Rc<Self>) {
+        while self.writeback.giving.get() < GIVING_MAX {
+            let Some(node) = self.writeback.leaving.borrow_mut().pop_front() else {
+                return;
+            };
+            self.writeback.giving.set(self.writeback.giving.get() + 1);
+            let core = self.clone();
+            self.env.spawn("give back", async move {
+                // In use again under a new node: then the lease is needed again, too.
+                if core.nodes.get(node.ino).is_none() {
+                    let drop_lease = op::Op::DropLease(proto::DropLease { ino: node.ino });
+                    let given = core
+                        .session
+                        .change(&core, root_cred(), drop_lease, false)
+                        .await;
+                    if let Err(errno) = given {
+                        tracing::debug!(ino = node.ino, %errno, "a lease was not taken back");
+                    }
+                }
+                core.writeback.giving.set(core.writeback.giving.get() - 1);
+                core.pump_leaving();
+            });
+        }
+    }
+
+    fn flush_aged(self: &Rc<Self>) {
+        let age = Duration::from_millis(self.settings.flush_age_ms);
+        let now = self.env.now();
+        loop {
+            let Some(node) = self.writeback.aging.borrow_mut().pop_front() else {
+                break;
+            };
+            let since = node.state.borrow().buffer.since;
+            match since {
+                // Flushed already.
+                None => {}
+                Some(since) if now.since(since) < age => {
+                    self.writeback.aging.borrow_mut().push_front(node);
+                    break;
+                }
+                Some(_) => {
+                    // What is written from now on is young.
+                    node.state.borrow_mut().buffer.since = None;
+                    self.want_flush(&node);
+                    self.want_tell(&node);
+                }
+            }
+        }
+        self.pump();
+    }
+
+    /// Every node that has something to write back, oldest first.
+    pub fn unwritten(&self) -> Vec<Rc<Node>> {
+        self.nodes
+            .all()
+            .into_iter()
+            .filter(|node| {
+                let state = node.state.borrow();
+                !state.buffer.is_clean() || state.buffer.owes()
+            })
+            .collect()
+    }
+}
+
+/// Flushes and tells what has waited for `flush_age_ms`, for ever.
+pub(crate) async fn age(core: std::rc::Weak<Core>) {
+    loop {
+        let (env, pause) = {
+            let Some(core) = core.upgrade() else { return };
+            let age = Duration::from_millis(core.settings.flush_age_ms.max(10));
+            (core.env.clone(), age / 4)
+        };
+        env.sleep(pause).await;
+        let Some(core) = core.upgrade() else { return };
+        if core.session.is_closed() {
+            return;
+        }
+        core.flush_aged();
+        core.pump_leaving();
+    }
+}
+
+/// Takes the next message out of what waits, None if nothing may be sent now.
+fn next_message(ino: u64, state: &mut NodeState, piece_bytes: u64) -> Option<Message> {
+    let layout = state.layout.clone()?;
+    let piece = piece_bytes.min(layout.map.unit());
+    while let Some(start) = state.buffer.ready.pop_front() {
+        let end = start + piece;
+        // If it is on its way already it stays, and is found complete again by a later write, or
+        // by a flush.
+        if state.buffer.flying.touches(start, end) || !state.buffer.waiting.covers(start, end) {
+            continue;
+        }
+        return Some(gather(ino, state, &layout, start, piece, true));
+    }
+    state.buffer.wanted?;
+    if state.buffer.waiting.is_empty() {
+        state.buffer.wanted = None;
+        return None;
+    }
+    // From where the last message ended, then from the start: servers see ascending offsets.
+    for from in [state.buffer.cursor, 0] {
+        let buffer = &state.buffer;
+        let next = buffer.waiting.ranges(from).find_map(|(start, end)| {
+            let start = start.max(from);
+            first_free(&buffer.flying, start, end)
+        });
+        if let Some(start) = next {
+            return Some(gather(ino, state, &layout, start, piece_bytes, false));
+        }
+        if state.buffer.cursor == 0 {
+            break;
+        }
+    }
+    None
+}
+
+/// The first byte of `start..end` that is not in `flying`.
+fn first_free(flying: &crate::extents::ExtentMap, start: u64, end: u64) -> Option<u64> {
+    let mut at = start;
+    for (from, to) in flying.ranges(start) {
+        if from > at {
+            break;
+        }
+        at = at.max(to);
+    }
+    (at < end).then_some(at)
+}
+
+/// Moves bytes from `start` on into one message: up to `limit` bytes of one object with one leader.
+/// With `whole`, exactly `limit` contiguous ones.
+fn gather(
+    ino: u64,
+    state: &mut NodeState,
+    layout: &Rc<FileLayout>,
+    start: u64,
+    limit: u64,
+    whole: bool,
+) -> Message {
+    let first = layout.map.piece_at(start, limit);
+    let mut message = Message {
+        object: Object {
+            pair: first.pair.0,
+            ino,
+            generation: layout.generation,
+        },
+        leader: first.leader,
+        layout: layout.clone(),
+        extents: Vec::new(),
+        parts: Vec::new(),
+        ranges: Vec::new(),
+        bytes: 0,
+    };
+    let mut wanted: Vec<(u64, u64)> = Vec::new();
+    if whole {
+        wanted.push((start, start + limit));
+    } else {
+        let mut bytes = 0;
+        let mut parts = 0;
+        let buffer = &state.buffer;
+        'scan: for (from, to) in buffer.waiting.ranges(start).take(SCAN_MAX) {
+            let mut at = from.max(start);
+            while at < to {
+                let Some(free) = first_free(&buffer.flying, at, to) else {
+                    break;
+                };
+                let until = buffer
+                    .flying
+                    .ranges(free)
+                    .next()
+                    .map_or(to, |(next, _)| to.min(next));
+                let piece = layout.map.piece_at(free, until - free);
+                if piece.pair_index == first.pair_index && piece.leader == first.leader {
+                    let length = piece.length.min(limit - bytes);
+                    let count = wanted.len();
+                    match wanted.last_mut() {
+                        Some((_, end)) if *end == free => *end = free + length,
+                        _ if count == EXTENTS_MAX => break 'scan,
+                        _ => wanted.push((free, free + length)),
+                    }
+                    bytes += length;
+                    parts += 1;
+                    if bytes == limit || parts == PARTS_MAX {
+                        break 'scan;
+                    }
+                    at = free + length;
+                } else {
+                    at = free + piece.length;
+                }
+            }
+        }
+    }
+    for (from, to) in wanted {
+        for (at, extent) in state.buffer.waiting.remove(from, to) {
+            let piece = layout.map.piece_at(at, extent.bytes.len() as u64);
+            let length = extent.bytes.len() as u64;
+            debug_assert_eq!(piece.length, length, "an extent crosses a unit");
+            match message.extents.last_mut() {
+                Some(last) if last.offset + u64::from(last.length) == piece.object_offset => {
+                    last.length += length as u32;
+                }
+                _ => message.extents.push(proto::Extent {
+                    offset: piece.object_offset,
+                    length: length as u32,
+                }),
+            }
+            match message.ranges.last_mut() {
+                Some((_, end)) if *end == at => *end += length,
+                _ => message.ranges.push((at, at + length)),
+            }
+            message.bytes += length;
+            message.parts.push(extent.bytes.clone());
+            state.buffer.flying.insert_unjoined(at, extent);
+        }
+    }
+    // What was passed over comes next.
+    state.buffer.cursor = start;
+    message
+}
+
+#[cfg(test)]
+#[path = "writeback_tests.rs"]
+mod tests;
