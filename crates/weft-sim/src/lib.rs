@@ -13,6 +13,7 @@ mod driver;
 mod executor;
 mod logs;
 mod net;
+pub mod oracle;
 mod rng;
 mod world;
 

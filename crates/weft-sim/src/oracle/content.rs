@@ -1,0 +1,425 @@
+//! What a file may hold, byte by byte.
+//!
+//! Normally one value for each byte. After a client died with unsynced writes, or was told that a
+//! write failed, some bytes may hold one of several values until a read settles which.
+
+use super::history::ClientId;
+use super::intervals::Intervals;
+use crate::rng::fold;
+use std::ops::Range;
+
+/// What a byte may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// A hole, or beyond the end.
+    Zero,
+    /// The write with this record number, whose first byte went to `base`.
+    Written {
+        /// Record number.
+        write: usize,
+        /// File offset of its first byte.
+        base: u64,
+    },
+    /// Not known at all.
+    Any,
+}
+
+/// The byte at `index` of the write with this record number; never zero, so that a hole is
+/// recognised.
+pub fn pattern(write: usize, index: u64) -> u8 {
+    let word = fold(write as u64, index / 8).to_le_bytes();
+    word[(index % 8) as usize].max(1)
+}
+
+/// The bytes of a write.
+pub fn bytes(write: usize, length: u64) -> Vec<u8> {
+    let mut data = Vec::with_capacity(length as usize + 8);
+    for chunk in 0..length.div_ceil(8) {
+        data.extend(
+            fold(write as u64, chunk)
+                .to_le_bytes()
+                .map(|byte| byte.max(1)),
+        );
+    }
+    data.truncate(length as usize);
+    data
+}
+
+impl Value {
+    fn gives(self, offset: u64, byte: u8) -> bool {
+        match self {
+            Value::Zero => byte == 0,
+            Value::Written { write, base } => byte == pattern(write, offset - base),
+            Value::Any => true,
+        }
+    }
+}
+
+/// Sorted, without repetition. Empty only in [`Unsynced::older`], where it means "nothing".
+type Values = Vec<Value>;
+
+fn union(a: &Values, b: &Values) -> Values {
+    let mut all = a.clone();
+    all.extend(b);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// What one client has written and not yet synced: what stays if that is lost.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Unsynced {
+    client: ClientId,
+    older: Intervals<Values>,
+    older_size: (u64, u64),
+    /// The client was told that its writes failed: what it sees may be its buffer or not.
+    failed: bool,
+}
+
+/// What a file may hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Content {
+    bytes: Intervals<Values>,
+    /// The size is in this range, both ends included.
+    size: (u64, u64),
+    unsynced: Option<Unsynced>,
+}
+
+impl Default for Content {
+    fn default() -> Content {
+        Content {
+            bytes: Intervals::new(vec![Value::Zero]),
+            size: (0, 0),
+            unsynced: None,
+        }
+    }
+}
+
+impl Content {
+    /// The sizes it may have.
+    pub fn size(&self) -> (u64, u64) {
+        self.size
+    }
+
+    /// `client` uses the file: what another one had not synced has been written back for that.
+    pub fn touch(&mut self, client: ClientId) {
+        if self
+            .unsynced
+            .as_ref()
+            .is_some_and(|unsynced| unsynced.client != client)
+        {
+            self.unsynced = None;
+        }
+    }
+
+    fn unsynced(&mut self, client: ClientId) -> &mut Unsynced {
+        self.touch(client);
+        let size = self.size;
+        self.unsynced.get_or_insert_with(|| Unsynced {
+            client,
+            older: Intervals::new(Vec::new()),
+            older_size: size,
+            failed: false,
+        })
+    }
+
+    /// Bytes in `range` are about to be replaced without being synced.
+    fn keep_older(&mut self, client: ClientId, range: Range<u64>) {
+        let runs = self.bytes.runs(range);
+        let unsynced = self.unsynced(client);
+        for (run, values) in runs {
+            unsynced.older.edit(run, |_, older| union(older, &values));
+        }
+    }
+
+    /// Bytes in `range` are replaced on the servers at once.
+    fn forget_older(&mut self, client: ClientId, range: Range<u64>) {
+        self.touch(client);
+        if let Some(unsynced) = &mut self.unsynced {
+            unsynced.older.set(range, Vec::new());
+        }
+    }
+
+    /// A write that was acknowledged.
+    pub fn write(&mut self, client: ClientId, range: Range<u64>, value: Value, sync: bool) {
+        if range.is_empty() {
+            return;
+        }
+        if sync {
+            self.forget_older(client, range.clone());
+        } else {
+            self.keep_older(client, range.clone());
+        }
+        self.bytes.set(range.clone(), vec![value]);
+        self.size = (self.size.0.max(range.end), self.size.1.max(range.end));
+        if sync && let Some(unsynced) = &mut self.unsynced {
+            let size = &mut unsynced.older_size;
+            *size = (size.0.max(range.end), size.1.max(range.end));
+        }
+    }
+
+    /// A write of which any part may be done.
+    pub fn maybe_write(&mut self, client: ClientId, range: Range<u64>, value: Value) {
+        if range.is_empty() {
+            return;
+        }
+        self.keep_older(client, range.clone());
+        self.bytes
+            .edit(range.clone(), |_, values| union(values, &vec![value]));
+        self.size.1 = self.size.1.max(range.end);
+        self.failed(client);
+    }
+
+    /// Appends when the size is not known: where it went is not known either.
+    pub fn append_somewhere(&mut self, client: ClientId, length: u64) {
+        let range = self.size.0..self.size.1 + length;
+        self.keep_older(client, range.clone());
+        self.bytes.set(range, vec![Value::Any]);
+        self.size = (self.size.0 + length, self.size.1 + length);
+    }
+
+    /// Cut or extended.
+    pub fn truncate(&mut self, client: ClientId, size: u64) {
+        self.forget_older(client, size..u64::MAX);
+        self.bytes.set(size..u64::MAX, vec![Value::Zero]);
+        self.size = (size, size);
+        if let Some(unsynced) = &mut self.unsynced {
+            unsynced.older_size = (size, size);
+        }
+    }
+
+    /// Made a hole within the file; the size stays.
+    pub fn punch(&mut self, client: ClientId, range: Range<u64>) {
+        self.forget_older(client, range.clone());
+        self.bytes.set(range, vec![Value::Zero]);
+    }
+
+    /// Perhaps made a hole.
+    pub fn maybe_punch(&mut self, client: ClientId, range: Range<u64>) {
+        self.keep_older(client, range.clone());
+        self.bytes
+            .edit(range, |_, values| union(values, &vec![Value::Zero]));
+        self.failed(client);
+    }
+
+    /// Zeros that are not synced yet.
+    pub fn zero(&mut self, client: ClientId, range: Range<u64>, keep_size: bool) {
+        self.keep_older(client, range.clone());
+        self.bytes.set(range.clone(), vec![Value::Zero]);
+        if !keep_size {
+            self.extend(client, range.end);
+        }
+    }
+
+    /// At least `size` bytes long.
+    pub fn extend(&mut self, client: ClientId, size: u64) {
+        self.unsynced(client);
+        self.size = (self.size.0.max(size), self.size.1.max(size));
+    }
+
+    /// All that `client` wrote is on the servers.
+    pub fn synced(&mut self, client: ClientId) {
+        self.touch(client);
+        self.unsynced = None;
+    }
+
+    /// `client` was told that something it had written may be lost.
+    pub fn failed(&mut self, client: ClientId) {
+        if self
+            .unsynced
+            .as_ref()
+            .is_some_and(|unsynced| unsynced.client == client)
+        {
+            self.add_older();
+            if let Some(unsynced) = &mut self.unsynced {
+                unsynced.failed = true;
+            }
+        }
+    }
+
+    /// The client is gone: any part of what it had not synced may be lost.
+    pub fn client_gone(&mut self, client: ClientId) {
+        if self
+            .unsynced
+            .as_ref()
+            .is_some_and(|unsynced| unsynced.client == client)
+        {
+            self.add_older();
+            self.unsynced = None;
+        }
+    }
+
+    fn add_older(&mut self) {
+        let Some(unsynced) = &self.unsynced else {
+            return;
+        };
+        let size = unsynced.older_size;
+        let end = self.size.1.max(size.1).max(1);
+        for (run, older) in unsynced.older.runs(0..end) {
+            if !older.is_empty() {
+                self.bytes.edit(run, |_, values| union(values, &older));
+            }
+        }
+        self.size = (self.size.0.min(size.0), self.size.1.max(size.1));
+    }
+
+    /// True if the pins of what a client sees hold for others too.
+    fn settles(&self, client: ClientId) -> bool {
+        !self
+            .unsynced
+            .as_ref()
+            .is_some_and(|unsynced| unsynced.client == client && unsynced.failed)
+    }
+
+    fn set_size_range(&mut self, size: (u64, u64)) {
+        self.size = size;
+        self.bytes.edit(size.1..u64::MAX, |_, _| vec![Value::Zero]);
+    }
+
+    /// `client` was told this size: false if it cannot be.
+    pub fn see_size(&mut self, client: ClientId, size: u64) -> bool {
+        self.touch(client);
+        if size < self.size.0 || size > self.size.1 {
+            return false;
+        }
+        if self.settles(client) && self.size != (size, size) {
+            self.set_size_range((size, size));
+        }
+        true
+    }
+
+    /// `client` asked for `length` bytes at `offset` and got `data`: why that cannot be, if so.
+    pub fn see_bytes(
+        &mut self,
+        client: ClientId,
+        offset: u64,
+        length: u64,
+        data: &[u8],
+    ) -> Result<(), String> {
+        self.touch(client);
+        let got = data.len() as u64;
+        let (low, high) = self.size;
+        let size = if got > length {
+            return Err(format!("{got} bytes for {length}"));
+        } else if got == length {
+            (low.max(offset + got), high)
+        } else if got > 0 {
+            (low.max(offset + got), high.min(offset + got))
+        } else {
+            (low, high.min(offset))
+        };
+        if got != 0 && size.0 > size.1 || got == 0 && length > 0 && low > offset {
+            return Err(format!(
+                "{got} of {length} bytes at {offset} of a file of {low}..={high}"
+            ));
+        }
+        let mut settled = Vec::new();
+        for (run, values) in self.bytes.runs(offset..offset + got) {
+            let part = &data[(run.start - offset) as usize..(run.end - offset) as usize];
+            if let [only] = values[..] {
+                let wrong = part
+                    .iter()
+                    .zip(run.clone())
+                    .find(|&(&byte, at)| !only.gives(at, byte));
+                if let Some((byte, at)) = wrong {
+                    return Err(format!("byte {at} is {byte:#04x}, must be of {only:?}"));
+                }
+                continue;
+            }
+            for (&byte, at) in part.iter().zip(run) {
+                let left: Values = values
+                    .iter()
+                    .copied()
+                    .filter(|value| value.gives(at, byte))
+                    .collect();
+                if left.is_empty() {
+                    return Err(format!(
+                        "byte {at} is {byte:#04x}, must be of one of {values:?}"
+                    ));
+                }
+                if left.len() < values.len() {
+                    settled.push((at, left));
+                }
+            }
+        }
+        if self.settles(client) {
+            for (at, left) in settled {
+                self.bytes.set(at..at + 1, left);
+            }
+            if length > 0 && size != self.size {
+                self.set_size_range(size);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: usize, base: u64) -> Value {
+        Value::Written { write, base }
+    }
+
+    #[test]
+    fn a_synced_write_stays_and_an_unsynced_one_may_go() {
+        let mut file = Content::default();
+        file.write(1, 0..100, written(5, 0), false);
+        file.synced(1);
+        file.write(1, 50..150, written(6, 50), false);
+        let mut lost = file.clone();
+        lost.client_gone(1);
+        assert_eq!(lost.size(), (100, 150));
+        let old = bytes(5, 100);
+        let mut kept = lost.clone();
+        assert!(lost.see_bytes(2, 0, 200, &old).is_ok());
+        assert_eq!(lost.size(), (100, 100));
+        // Once seen, it cannot come back.
+        let mut both = old[..50].to_vec();
+        both.extend(bytes(6, 100));
+        assert!(lost.see_bytes(2, 0, 200, &both).is_err());
+        assert!(kept.see_bytes(2, 0, 200, &both).is_ok());
+        assert!(kept.see_bytes(2, 0, 200, &old).is_err());
+        // With the writer alive, it must be there, and then stays when the writer goes.
+        assert!(file.clone().see_bytes(2, 0, 200, &old).is_err());
+        assert!(file.see_bytes(2, 0, 200, &both).is_ok());
+        file.client_gone(1);
+        assert!(file.see_bytes(2, 0, 100, &old).is_err());
+    }
+
+    #[test]
+    fn sizes_and_ends_are_checked() {
+        let mut file = Content::default();
+        file.write(1, 10..20, written(1, 10), true);
+        let mut all = vec![0; 10];
+        all.extend(bytes(1, 10));
+        assert!(file.see_bytes(1, 0, 50, &all).is_ok());
+        assert!(file.see_bytes(1, 0, 50, &all[..19]).is_err());
+        assert!(file.see_bytes(1, 20, 5, &[]).is_ok());
+        assert!(file.see_bytes(1, 19, 5, &[]).is_err());
+        assert!(!file.see_size(1, 19));
+        file.truncate(2, 15);
+        file.truncate(2, 20);
+        all[15..].fill(0);
+        assert!(file.see_bytes(1, 0, 20, &all).is_ok());
+        file.punch(1, 0..12);
+        all[10..12].fill(0);
+        assert!(file.see_bytes(1, 0, 20, &all).is_ok());
+    }
+
+    #[test]
+    fn a_failed_write_is_there_or_not_and_its_writer_may_see_either() {
+        let mut file = Content::default();
+        file.write(1, 0..8, written(1, 0), true);
+        file.maybe_write(1, 0..8, written(2, 0));
+        let (old, new) = (bytes(1, 8), bytes(2, 8));
+        assert!(file.see_bytes(1, 0, 8, &new).is_ok());
+        assert!(file.see_bytes(1, 0, 8, &old).is_ok());
+        let mut mixed = new.clone();
+        mixed[4..].copy_from_slice(&old[4..]);
+        assert!(file.see_bytes(2, 0, 8, &mixed).is_ok());
+        assert!(file.see_bytes(2, 0, 8, &new).is_err());
+        assert!(file.see_bytes(2, 0, 8, &[0; 8]).is_err());
+    }
+}

@@ -1,0 +1,384 @@
+//! What clients did and what they were told.
+
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// One life of a client: another start is another client.
+pub type ClientId = u32;
+
+/// The kinds of inodes that the workload makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+}
+
+/// Attributes as a client was told them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Inode number.
+    pub ino: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Permission bits.
+    pub mode: u32,
+    /// Names.
+    pub nlink: u32,
+    /// Bytes; only regular files' are compared.
+    pub size: u64,
+}
+
+/// Which part of a lock: four byte ranges that can be locked by fcntl, and flock's whole file.
+pub const LOCK_UNITS: u8 = 4;
+/// The unit that stands for flock.
+pub const FLOCK_UNIT: u8 = LOCK_UNITS;
+
+/// An operation of a client. Inodes and parents are given by number, as the client knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Op {
+    Lookup {
+        parent: u64,
+        name: Vec<u8>,
+    },
+    Create {
+        parent: u64,
+        name: Vec<u8>,
+        mode: u32,
+        exclusive: bool,
+        truncate: bool,
+    },
+    Mkdir {
+        parent: u64,
+        name: Vec<u8>,
+        mode: u32,
+    },
+    Mkfifo {
+        parent: u64,
+        name: Vec<u8>,
+        mode: u32,
+    },
+    Symlink {
+        parent: u64,
+        name: Vec<u8>,
+        target: Vec<u8>,
+    },
+    Readlink {
+        ino: u64,
+    },
+    Link {
+        ino: u64,
+        parent: u64,
+        name: Vec<u8>,
+    },
+    Unlink {
+        parent: u64,
+        name: Vec<u8>,
+    },
+    Rmdir {
+        parent: u64,
+        name: Vec<u8>,
+    },
+    Rename {
+        parent: u64,
+        name: Vec<u8>,
+        new_parent: u64,
+        new_name: Vec<u8>,
+        no_replace: bool,
+        exchange: bool,
+    },
+    Getattr {
+        ino: u64,
+    },
+    Chmod {
+        ino: u64,
+        mode: u32,
+    },
+    Truncate {
+        ino: u64,
+        size: u64,
+    },
+    Getxattr {
+        ino: u64,
+        name: Vec<u8>,
+    },
+    Setxattr {
+        ino: u64,
+        name: Vec<u8>,
+        value: Vec<u8>,
+    },
+    Removexattr {
+        ino: u64,
+        name: Vec<u8>,
+    },
+    Listxattr {
+        ino: u64,
+    },
+    /// opendir and readdir to the end.
+    List {
+        dir: u64,
+    },
+    Open {
+        ino: u64,
+        truncate: bool,
+    },
+    /// flush and release of a handle; `owner`'s locks on the file go with it.
+    Close {
+        ino: u64,
+        owner: u64,
+    },
+    Read {
+        ino: u64,
+        offset: u64,
+        length: u64,
+    },
+    /// The bytes are those of [`crate::oracle::content::pattern`] with the record's number.
+    Write {
+        ino: u64,
+        offset: u64,
+        length: u64,
+        append: bool,
+        sync: bool,
+    },
+    Fsync {
+        ino: u64,
+        data_only: bool,
+    },
+    Punch {
+        ino: u64,
+        offset: u64,
+        length: u64,
+    },
+    ZeroRange {
+        ino: u64,
+        offset: u64,
+        length: u64,
+        keep_size: bool,
+    },
+    /// fallocate mode 0.
+    Extend {
+        ino: u64,
+        offset: u64,
+        length: u64,
+    },
+    /// setlk without waiting; `exclusive: None` unlocks. Units `first..=last`.
+    Lock {
+        ino: u64,
+        owner: u64,
+        first: u8,
+        last: u8,
+        exclusive: Option<bool>,
+    },
+    /// The service ends the client's session: what it had not synced may be lost, its locks and
+    /// open references go.
+    SessionEnds,
+}
+
+impl Op {
+    /// The inode that it is about, where it is given by number.
+    pub fn inode(&self) -> Option<u64> {
+        match self {
+            Op::Readlink { ino }
+            | Op::Link { ino, .. }
+            | Op::Getattr { ino }
+            | Op::Chmod { ino, .. }
+            | Op::Truncate { ino, .. }
+            | Op::Getxattr { ino, .. }
+            | Op::Setxattr { ino, .. }
+            | Op::Removexattr { ino, .. }
+            | Op::Listxattr { ino }
+            | Op::Open { ino, .. }
+            | Op::Close { ino, .. }
+            | Op::Read { ino, .. }
+            | Op::Write { ino, .. }
+            | Op::Fsync { ino, .. }
+            | Op::Punch { ino, .. }
+            | Op::ZeroRange { ino, .. }
+            | Op::Extend { ino, .. }
+            | Op::Lock { ino, .. } => Some(*ino),
+            _ => None,
+        }
+    }
+
+    /// A short name, for tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Lookup { .. } => "lookup",
+            Op::Create { .. } => "create",
+            Op::Mkdir { .. } => "mkdir",
+            Op::Mkfifo { .. } => "mknod",
+            Op::Symlink { .. } => "symlink",
+            Op::Readlink { .. } => "readlink",
+            Op::Link { .. } => "link",
+            Op::Unlink { .. } => "unlink",
+            Op::Rmdir { .. } => "rmdir",
+            Op::Rename { exchange: true, .. } => "exchange",
+            Op::Rename { .. } => "rename",
+            Op::Getattr { .. } => "getattr",
+            Op::Chmod { .. } => "setattr",
+            Op::Truncate { .. } => "truncate",
+            Op::Getxattr { .. } => "getxattr",
+            Op::Setxattr { .. } => "setxattr",
+            Op::Removexattr { .. } => "removexattr",
+            Op::Listxattr { .. } => "listxattr",
+            Op::List { .. } => "readdir",
+            Op::Open { .. } => "open",
+            Op::Close { .. } => "close",
+            Op::Read { .. } => "read",
+            Op::Write { append: true, .. } => "append",
+            Op::Write { .. } => "write",
+            Op::Fsync { .. } => "fsync",
+            Op::Punch { .. } => "punch",
+            Op::ZeroRange { .. } => "zero",
+            Op::Extend { .. } => "extend",
+            Op::Lock { .. } => "lock",
+            Op::SessionEnds => "session ends",
+        }
+    }
+}
+
+/// What a client was told.
+#[derive(Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Reply {
+    Error(i32),
+    Done,
+    /// Lookup of a name that is not there.
+    Absent,
+    Entry(Seen),
+    Bytes(Bytes),
+    /// Name, inode and kind of each entry but `.` and `..`, in any order.
+    Listing(Vec<(Vec<u8>, u64, Kind)>),
+    Names(Vec<Vec<u8>>),
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reply::Error(errno) => write!(f, "errno {errno}"),
+            Reply::Done => f.write_str("done"),
+            Reply::Absent => f.write_str("absent"),
+            Reply::Entry(seen) => write!(f, "{seen:?}"),
+            Reply::Bytes(bytes) => {
+                let mut hash = 0;
+                for chunk in bytes.chunks(8) {
+                    let mut word = [0; 8];
+                    word[..chunk.len()].copy_from_slice(chunk);
+                    hash = crate::rng::fold(hash, u64::from_le_bytes(word));
+                }
+                write!(f, "{} bytes #{hash:016x}", bytes.len())
+            }
+            Reply::Listing(entries) => {
+                for (name, ino, kind) in entries {
+                    write!(f, "{}={ino:x}({kind:?}) ", String::from_utf8_lossy(name))?;
+                }
+                Ok(())
+            }
+            Reply::Names(names) => {
+                for name in names {
+                    write!(f, "{} ", String::from_utf8_lossy(name))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How an operation came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is not known whether it took effect; it cannot take effect later than this.
+    Unknown {
+        /// Virtual nanoseconds.
+        until: u64,
+    },
+    /// The client was told this.
+    Known(Reply),
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Who did it.
+    pub client: ClientId,
+    /// What it was.
+    pub op: Op,
+    /// Virtual nanoseconds when it began.
+    pub invoked: u64,
+    /// When it ended; for an unknown outcome its bound.
+    pub returned: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.6}..{:.6} client {} {:?} -> {:?}",
+            self.invoked as f64 / 1e9,
+            self.returned as f64 / 1e9,
+            self.client,
+            self.op,
+            self.outcome
+        )
+    }
+}
+
+/// The operations of a run, in the order in which they began. Clones share it.
+#[derive(Clone, Default)]
+pub struct History(Rc<RefCell<Vec<Record>>>);
+
+impl History {
+    /// An operation begins. Returns its number; until [`History::end`] its outcome is unknown.
+    pub fn begin(&self, client: ClientId, op: Op, now: u64) -> usize {
+        let mut records = self.0.borrow_mut();
+        records.push(Record {
+            client,
+            op,
+            invoked: now,
+            returned: u64::MAX,
+            outcome: Outcome::Unknown { until: u64::MAX },
+        });
+        records.len() - 1
+    }
+
+    /// The number that the next operation will have.
+    pub fn next(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// An operation ended.
+    pub fn end(&self, number: usize, outcome: Outcome, now: u64) {
+        let mut records = self.0.borrow_mut();
+        let record = &mut records[number];
+        record.returned = match outcome {
+            Outcome::Known(_) => now,
+            Outcome::Unknown { until } => until,
+        };
+        record.outcome = outcome;
+    }
+
+    /// The client is dead: what it had under way is unknown and takes effect no later than `until`.
+    pub fn client_died(&self, client: ClientId, until: u64) {
+        for record in self.0.borrow_mut().iter_mut() {
+            if record.client == client && record.returned == u64::MAX {
+                record.returned = until;
+                record.outcome = Outcome::Unknown { until };
+            }
+        }
+    }
+
+    /// A copy of the records.
+    pub fn records(&self) -> Vec<Record> {
+        self.0.borrow().clone()
+    }
+}

@@ -1,0 +1,294 @@
+//! Histories that are right and histories that are not: the oracle itself must tell them apart.
+
+use super::content;
+use super::history::{History, Kind, Op, Outcome, Reply, Seen};
+use super::linearize::{Violation, check, without_idle};
+
+struct Script {
+    history: History,
+}
+
+const ROOT: u64 = 1;
+
+fn file(ino: u64, size: u64) -> Reply {
+    Reply::Entry(Seen {
+        ino,
+        kind: Kind::File,
+        mode: 0o644,
+        nlink: 1,
+        size,
+    })
+}
+
+fn create(name: &str) -> Op {
+    Op::Create {
+        parent: ROOT,
+        name: name.into(),
+        mode: 0o644,
+        exclusive: false,
+        truncate: false,
+    }
+}
+
+fn lookup(name: &str) -> Op {
+    Op::Lookup {
+        parent: ROOT,
+        name: name.into(),
+    }
+}
+
+fn unlink(name: &str) -> Op {
+    Op::Unlink {
+        parent: ROOT,
+        name: name.into(),
+    }
+}
+
+fn write(ino: u64, offset: u64, length: u64) -> Op {
+    Op::Write {
+        ino,
+        offset,
+        length,
+        append: false,
+        sync: false,
+    }
+}
+
+fn read(ino: u64, offset: u64, length: u64) -> Op {
+    Op::Read {
+        ino,
+        offset,
+        length,
+    }
+}
+
+impl Script {
+    fn new() -> Script {
+        Script {
+            history: History::default(),
+        }
+    }
+
+    fn op(&self, client: u32, from: u64, to: u64, op: Op, reply: Reply) -> usize {
+        let number = self.history.begin(client, op, from);
+        self.history.end(number, Outcome::Known(reply), to);
+        number
+    }
+
+    fn unknown(&self, client: u32, from: u64, until: u64, op: Op) -> usize {
+        let number = self.history.begin(client, op, from);
+        self.history.end(number, Outcome::Unknown { until }, until);
+        number
+    }
+
+    fn verdict(&self) -> Result<(), Violation> {
+        check(&without_idle(&self.history.records()), ROOT).map(|_| ())
+    }
+}
+
+fn data(write: usize, length: u64) -> Reply {
+    Reply::Bytes(content::bytes(write, length).into())
+}
+
+#[test]
+fn a_plain_history_is_right() {
+    let script = Script::new();
+    script.op(1, 0, 10, lookup("a"), Reply::Absent);
+    script.op(1, 10, 20, create("a"), file(7, 0));
+    let written = script.op(1, 20, 30, write(7, 0, 64), Reply::Done);
+    script.op(2, 30, 40, lookup("a"), file(7, 64));
+    script.op(2, 40, 50, read(7, 0, 100), data(written, 64));
+    script.op(2, 50, 60, unlink("a"), Reply::Done);
+    script.op(1, 60, 70, lookup("a"), Reply::Absent);
+    script.verdict().unwrap();
+}
+
+#[test]
+fn a_lost_acknowledged_create_is_found() {
+    let script = Script::new();
+    script.op(1, 10, 20, create("a"), file(7, 0));
+    let at = script.op(2, 30, 40, lookup("a"), Reply::Absent);
+    assert_eq!(script.verdict().unwrap_err().number, at);
+}
+
+#[test]
+fn concurrent_operations_may_go_either_way_but_only_one_way() {
+    let exclusive = || Op::Mkdir {
+        parent: ROOT,
+        name: "d".into(),
+        mode: 0o755,
+    };
+    let made = |ino| {
+        Reply::Entry(Seen {
+            ino,
+            kind: Kind::Directory,
+            mode: 0o755,
+            nlink: 2,
+            size: 0,
+        })
+    };
+    let script = Script::new();
+    script.op(1, 0, 50, exclusive(), Reply::Error(libc::EEXIST));
+    script.op(2, 10, 60, exclusive(), made(7));
+    script.verdict().unwrap();
+    let script = Script::new();
+    script.op(1, 0, 50, exclusive(), made(8));
+    script.op(2, 10, 60, exclusive(), made(7));
+    script.verdict().unwrap_err();
+    let script = Script::new();
+    script.op(1, 0, 5, exclusive(), Reply::Error(libc::EEXIST));
+    script.op(2, 10, 60, exclusive(), made(7));
+    script.verdict().unwrap_err();
+}
+
+#[test]
+fn a_stale_read_is_found_and_a_concurrent_one_is_not_stale() {
+    for (begin, right) in [(25, true), (35, false)] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let first = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        script.op(1, 21, 30, write(7, 0, 64), Reply::Done);
+        script.op(2, begin, 45, read(7, 0, 64), data(first, 64));
+        assert_eq!(script.verdict().is_ok(), right);
+    }
+}
+
+#[test]
+fn reads_do_not_go_back() {
+    let script = Script::new();
+    script.op(1, 0, 10, create("a"), file(7, 0));
+    let first = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+    let second = script.op(1, 20, 100, write(7, 0, 64), Reply::Done);
+    script.op(2, 30, 40, read(7, 0, 64), data(second, 64));
+    script.op(3, 50, 60, read(7, 0, 64), data(first, 64));
+    script.verdict().unwrap_err();
+}
+
+#[test]
+fn unknown_operations_happen_or_not_and_not_too_late() {
+    for (seen, when, right) in [
+        (true, 40, true),
+        (false, 40, true),
+        (true, 400, false),
+        (false, 400, true),
+    ] {
+        let script = Script::new();
+        script.unknown(1, 0, 300, create("a"));
+        script.op(2, 20, 25, lookup("a"), Reply::Absent);
+        if when == 400 {
+            script.op(2, 320, 330, lookup("a"), Reply::Absent);
+        }
+        let reply = if seen { file(9, 0) } else { Reply::Absent };
+        script.op(2, when, when + 5, lookup("a"), reply);
+        assert_eq!(script.verdict().is_ok(), right, "{seen} {when}");
+    }
+    // Seen once, it stays.
+    let script = Script::new();
+    script.unknown(1, 0, 300, create("a"));
+    script.op(2, 20, 25, lookup("a"), file(9, 0));
+    script.op(2, 30, 35, lookup("a"), Reply::Absent);
+    script.verdict().unwrap_err();
+}
+
+#[test]
+fn a_dead_clients_unsynced_write_may_be_lost_a_synced_one_not() {
+    for (synced, lost) in [(false, false), (false, true), (true, false), (true, true)] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let number = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        if synced {
+            let fsync = Op::Fsync {
+                ino: 7,
+                data_only: false,
+            };
+            script.op(1, 21, 30, fsync, Reply::Done);
+        }
+        script.op(1, 40, 1000, Op::SessionEnds, Reply::Done);
+        let reply = if lost {
+            Reply::Bytes(Default::default())
+        } else {
+            data(number, 64)
+        };
+        script.op(2, 500, 600, read(7, 0, 64), reply);
+        assert_eq!(script.verdict().is_ok(), !(synced && lost));
+    }
+}
+
+#[test]
+fn open_files_outlive_their_names_and_locks_exclude() {
+    let lock = |exclusive| Op::Lock {
+        ino: 7,
+        owner: 1,
+        first: 0,
+        last: 2,
+        exclusive,
+    };
+    let script = Script::new();
+    script.op(1, 0, 10, create("a"), file(7, 0));
+    script.op(2, 10, 20, unlink("a"), Reply::Done);
+    let number = script.op(1, 20, 30, write(7, 5, 3), Reply::Done);
+    let mut bytes = vec![0; 5];
+    bytes.extend(content::bytes(number, 3));
+    script.op(1, 30, 40, read(7, 0, 9), Reply::Bytes(bytes.into()));
+    script.op(1, 41, 42, lock(Some(true)), Reply::Done);
+    script.op(2, 43, 44, lock(Some(false)), Reply::Error(libc::EAGAIN));
+    script.op(1, 45, 46, lock(None), Reply::Done);
+    script.op(2, 47, 48, lock(Some(false)), Reply::Done);
+    script.op(1, 50, 60, Op::Close { ino: 7, owner: 1 }, Reply::Done);
+    script.op(
+        2,
+        60,
+        70,
+        Op::Getattr { ino: 7 },
+        Reply::Error(libc::ESTALE),
+    );
+    script.verdict().unwrap();
+    script.op(2, 71, 72, Op::Getattr { ino: 7 }, file(7, 8));
+    script.verdict().unwrap_err();
+}
+
+#[test]
+fn two_holders_of_one_lock_are_found() {
+    let script = Script::new();
+    let lock = || Op::Lock {
+        ino: 7,
+        owner: 1,
+        first: 1,
+        last: 1,
+        exclusive: Some(true),
+    };
+    script.op(1, 0, 10, create("a"), file(7, 0));
+    script.op(1, 10, 20, lock(), Reply::Done);
+    script.op(2, 15, 30, lock(), Reply::Done);
+    script.verdict().unwrap_err();
+}
+
+#[test]
+fn renames_move_whole_and_exchange() {
+    let rename = |name: &str, new: &str, exchange| Op::Rename {
+        parent: ROOT,
+        name: name.into(),
+        new_parent: ROOT,
+        new_name: new.into(),
+        no_replace: false,
+        exchange,
+    };
+    let script = Script::new();
+    script.op(1, 0, 1, create("a"), file(7, 0));
+    script.op(1, 1, 2, create("b"), file(8, 0));
+    script.op(1, 2, 3, rename("a", "b", true), Reply::Done);
+    script.op(1, 3, 4, lookup("a"), file(8, 0));
+    script.op(1, 4, 5, rename("a", "b", false), Reply::Done);
+    script.op(1, 5, 6, lookup("b"), file(8, 0));
+    script.op(
+        1,
+        6,
+        7,
+        Op::List { dir: ROOT },
+        Reply::Listing(vec![("b".into(), 8, Kind::File)]),
+    );
+    script.op(1, 7, 8, rename("a", "b", true), Reply::Error(libc::ENOENT));
+    script.verdict().unwrap();
+    script.op(1, 8, 9, Op::List { dir: ROOT }, Reply::Listing(vec![]));
+    script.verdict().unwrap_err();
+}

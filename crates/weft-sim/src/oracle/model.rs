@@ -1,0 +1,778 @@
+//! The reference file system: what POSIX says that an operation does and answers.
+//!
+//! Written apart from the one under test, on purpose: plain maps, no leases, no permissions (the
+//! workload runs as root), no times. [`State::apply`] answers which states the reference may be in
+//! after an operation that had this outcome; none, if it cannot have had it.
+
+use super::content::{Content, Value};
+use super::history::{ClientId, FLOCK_UNIT, Kind, Op, Outcome, Record, Reply, Seen};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// An inode of the reference: the number of the record that made it (the root: `usize::MAX`), so
+/// that the same operations in another order give the same state.
+type Id = usize;
+const ROOT: Id = usize::MAX;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Inode {
+    /// The number that the system gave it, once a client has seen it.
+    ino: Option<u64>,
+    kind: Kind,
+    mode: u32,
+    /// Names; of a directory not counted.
+    names: u32,
+    parent: Id,
+    entries: BTreeMap<Vec<u8>, Id>,
+    target: Vec<u8>,
+    xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    content: Content,
+}
+
+/// Who holds a lock: a session and an owner within it.
+type Owner = (ClientId, u64);
+
+/// A state of the reference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct State {
+    inodes: BTreeMap<Id, Rc<Inode>>,
+    /// Open handles of each session.
+    opens: BTreeMap<(ClientId, Id), u32>,
+    /// Holders of each unit of each inode; true: exclusive.
+    locks: BTreeMap<(Id, u8), BTreeMap<Owner, bool>>,
+}
+
+/// What an operation does: the state after it, or the errors of which it gives one.
+type Effect = Result<State, Vec<i32>>;
+
+const GONE: [i32; 2] = [libc::ENOENT, libc::ESTALE];
+
+impl State {
+    /// An empty tree.
+    pub fn new(root_ino: u64) -> State {
+        let root = Inode {
+            ino: Some(root_ino),
+            kind: Kind::Directory,
+            mode: 0o755,
+            names: 1,
+            parent: ROOT,
+            entries: BTreeMap::new(),
+            target: Vec::new(),
+            xattrs: BTreeMap::new(),
+            content: Content::default(),
+        };
+        State {
+            inodes: BTreeMap::from([(ROOT, Rc::new(root))]),
+            opens: BTreeMap::new(),
+            locks: BTreeMap::new(),
+        }
+    }
+
+    fn find(&self, ino: u64) -> Result<Id, Vec<i32>> {
+        self.inodes
+            .iter()
+            .find(|(_, inode)| inode.ino == Some(ino))
+            .map(|(&id, _)| id)
+            .ok_or(GONE.to_vec())
+    }
+
+    fn directory(&self, ino: u64) -> Result<Id, Vec<i32>> {
+        let id = self.find(ino)?;
+        match self.inodes[&id].kind {
+            Kind::Directory => Ok(id),
+            _ => Err(vec![libc::ENOTDIR]),
+        }
+    }
+
+    fn get(&self, id: Id) -> &Inode {
+        &self.inodes[&id]
+    }
+
+    fn edit(&mut self, id: Id) -> &mut Inode {
+        Rc::make_mut(self.inodes.get_mut(&id).expect("ids come from the state"))
+    }
+
+    fn entry(&self, directory: Id, name: &[u8]) -> Option<Id> {
+        self.get(directory).entries.get(name).copied()
+    }
+
+    /// True if `inner` is `outer` or below it.
+    fn within(&self, mut inner: Id, outer: Id) -> bool {
+        loop {
+            if inner == outer {
+                return true;
+            }
+            if inner == ROOT {
+                return false;
+            }
+            inner = self.get(inner).parent;
+        }
+    }
+
+    fn links(&self, id: Id) -> u32 {
+        let inode = self.get(id);
+        if inode.kind != Kind::Directory {
+            return inode.names;
+        }
+        let below = inode
+            .entries
+            .values()
+            .filter(|&&child| self.get(child).kind == Kind::Directory)
+            .count();
+        2 + below as u32
+    }
+
+    /// Removes an inode that has no names and is not open.
+    fn collect(&mut self, id: Id) {
+        let inode = self.get(id);
+        let open = self.opens.keys().any(|&(_, open)| open == id);
+        if inode.names == 0 && !open {
+            self.inodes.remove(&id);
+            self.locks.retain(|&(locked, _), _| locked != id);
+        }
+    }
+
+    fn drop_name(&mut self, id: Id) {
+        self.edit(id).names -= 1;
+        self.collect(id);
+    }
+
+    /// Takes note of what a client was told of an inode: false if it cannot be.
+    fn see(&mut self, client: ClientId, id: Id, seen: &Seen) -> bool {
+        let links = self.links(id);
+        let inode = self.get(id);
+        if inode.kind != seen.kind || inode.mode != seen.mode || links != seen.nlink {
+            return false;
+        }
+        match inode.ino {
+            Some(ino) if ino != seen.ino => return false,
+            Some(_) => {}
+            None if self.find(seen.ino).is_ok() => return false,
+            None => self.edit(id).ino = Some(seen.ino),
+        }
+        match seen.kind {
+            Kind::File => self.edit(id).content.see_size(client, seen.size),
+            _ => true,
+        }
+    }
+
+    fn add(&mut self, number: usize, parent: Id, name: &[u8], kind: Kind, mode: u32) -> Id {
+        let inode = Inode {
+            ino: None,
+            kind,
+            mode,
+            names: 1,
+            parent,
+            entries: BTreeMap::new(),
+            target: Vec::new(),
+            xattrs: BTreeMap::new(),
+            content: Content::default(),
+        };
+        self.inodes.insert(number, Rc::new(inode));
+        self.edit(parent).entries.insert(name.to_vec(), number);
+        number
+    }
+
+    fn open(&mut self, client: ClientId, id: Id) {
+        *self.opens.entry((client, id)).or_default() += 1;
+    }
+
+    fn close(&mut self, client: ClientId, id: Id) {
+        if let Some(count) = self.opens.get_mut(&(client, id)) {
+            *count -= 1;
+            if *count == 0 {
+                self.opens.remove(&(client, id));
+                self.collect(id);
+            }
+        }
+    }
+
+    /// The states that the reference may be in after operation `number`, which came out like this.
+    pub fn apply(&self, number: usize, record: &Record) -> Vec<State> {
+        let reply = match &record.outcome {
+            Outcome::Known(reply) => Some(reply),
+            Outcome::Unknown { .. } => None,
+        };
+        match (self.effect(number, record, reply), reply) {
+            (Ok(state), Some(Reply::Error(_))) => {
+                let _ = state;
+                Vec::new()
+            }
+            (Ok(state), _) => vec![state],
+            (Err(errors), Some(Reply::Error(errno))) if errors.contains(errno) => {
+                vec![self.clone()]
+            }
+            (Err(_), _) => Vec::new(),
+        }
+    }
+
+    /// What the operation does here. With a reply, an effect that contradicts it is `Err(vec![])`.
+    fn effect(&self, number: usize, record: &Record, reply: Option<&Reply>) -> Effect {
+        let client = record.client;
+        if let (Some(ino), Some(Reply::Error(errno))) = (record.op.inode(), reply)
+            && let Ok(id) = self.find(ino)
+            && self.get(id).names == 0
+            && !self.opens.contains_key(&(client, id))
+            && GONE.contains(errno)
+        {
+            // It lives on only because another session has it open.
+            return Err(GONE.to_vec());
+        }
+        let mut next = self.clone();
+        match &record.op {
+            Op::Lookup { parent, name } => {
+                let parent = self.directory(*parent)?;
+                match (self.entry(parent, name), reply) {
+                    (None, Some(Reply::Absent)) | (_, None) => Ok(next),
+                    (Some(id), Some(Reply::Entry(seen))) => yes(next.see(client, id, seen), next),
+                    _ => Err(vec![]),
+                }
+            }
+            Op::Create {
+                parent,
+                name,
+                mode,
+                exclusive,
+                truncate,
+            } => {
+                let parent = self.directory(*parent)?;
+                let id = match self.entry(parent, name) {
+                    Some(_) if *exclusive => return Err(vec![libc::EEXIST]),
+                    Some(id) => match self.get(id).kind {
+                        Kind::Directory => return Err(vec![libc::EISDIR]),
+                        Kind::File => {
+                            next.edit(id).content.touch(client);
+                            if *truncate {
+                                next.edit(id).content.truncate(client, 0);
+                            }
+                            id
+                        }
+                        // What opening these means is the kernel's business, not the service's.
+                        Kind::Symlink | Kind::Fifo => return Err(strange(reply)),
+                    },
+                    None => next.add(number, parent, name, Kind::File, *mode),
+                };
+                next.open(client, id);
+                next.seen(client, id, reply)
+            }
+            Op::Mkdir { parent, name, mode } => self.make(
+                next,
+                record,
+                number,
+                reply,
+                *parent,
+                name,
+                Kind::Directory,
+                *mode,
+            ),
+            Op::Mkfifo { parent, name, mode } => self.make(
+                next,
+                record,
+                number,
+                reply,
+                *parent,
+                name,
+                Kind::Fifo,
+                *mode,
+            ),
+            Op::Symlink {
+                parent,
+                name,
+                target,
+            } => {
+                let kind = Kind::Symlink;
+                let mut made =
+                    self.make(next, record, number, reply, *parent, name, kind, 0o777)?;
+                made.edit(number).target = target.clone();
+                Ok(made)
+            }
+            Op::Readlink { ino } => {
+                let inode = self.get(self.find(*ino)?);
+                if inode.kind != Kind::Symlink {
+                    return Err(vec![libc::EINVAL]);
+                }
+                let right = match reply {
+                    Some(Reply::Bytes(bytes)) => bytes[..] == inode.target[..],
+                    _ => reply.is_none(),
+                };
+                yes(right, next)
+            }
+            Op::Link { ino, parent, name } => {
+                let mut errors = Vec::new();
+                let id = self.find(*ino);
+                let parent = self.directory(*parent);
+                match &id {
+                    Ok(id) => match self.get(*id) {
+                        Inode {
+                            kind: Kind::Directory,
+                            ..
+                        } => errors.push(libc::EPERM),
+                        Inode { names: 0, .. } => errors.push(libc::ENOENT),
+                        _ => {}
+                    },
+                    Err(gone) => errors.extend(gone),
+                }
+                match &parent {
+                    Ok(parent) if self.entry(*parent, name).is_some() => {
+                        errors.push(libc::EEXIST);
+                    }
+                    Ok(_) => {}
+                    Err(gone) => errors.extend(gone),
+                }
+                let (Ok(id), Ok(parent), true) = (id, parent, errors.is_empty()) else {
+                    return Err(errors);
+                };
+                next.edit(parent).entries.insert(name.clone(), id);
+                next.edit(id).names += 1;
+                next.seen(client, id, reply)
+            }
+            Op::Unlink { parent, name } => {
+                let parent = self.directory(*parent)?;
+                let id = self.entry(parent, name).ok_or(vec![libc::ENOENT])?;
+                if self.get(id).kind == Kind::Directory {
+                    return Err(vec![libc::EISDIR]);
+                }
+                next.edit(parent).entries.remove(name);
+                next.drop_name(id);
+                done(reply, next)
+            }
+            Op::Rmdir { parent, name } => {
+                let parent = self.directory(*parent)?;
+                let id = self.entry(parent, name).ok_or(vec![libc::ENOENT])?;
+                if self.get(id).kind != Kind::Directory {
+                    return Err(vec![libc::ENOTDIR]);
+                }
+                if !self.get(id).entries.is_empty() {
+                    return Err(vec![libc::ENOTEMPTY, libc::EEXIST]);
+                }
+                next.edit(parent).entries.remove(name);
+                next.drop_name(id);
+                done(reply, next)
+            }
+            Op::Rename { .. } => done(reply, self.rename(&record.op)?),
+            Op::Getattr { ino } => {
+                let id = self.find(*ino)?;
+                next.seen(client, id, reply)
+            }
+            Op::Chmod { ino, mode } => {
+                let id = self.find(*ino)?;
+                next.edit(id).mode = *mode;
+                next.seen(client, id, reply)
+            }
+            Op::Truncate { ino, size } => {
+                let id = self.find(*ino)?;
+                match self.get(id).kind {
+                    Kind::File => {}
+                    Kind::Directory => return Err(vec![libc::EISDIR]),
+                    Kind::Symlink | Kind::Fifo => return Err(vec![libc::EINVAL]),
+                }
+                next.edit(id).content.truncate(client, *size);
+                next.seen(client, id, reply)
+            }
+            Op::Getxattr { ino, name } => {
+                let inode = self.get(self.find(*ino)?);
+                let value = inode.xattrs.get(name).ok_or(vec![libc::ENODATA])?;
+                let right = match reply {
+                    Some(Reply::Bytes(bytes)) => bytes[..] == value[..],
+                    _ => reply.is_none(),
+                };
+                yes(right, next)
+            }
+            Op::Setxattr { ino, name, value } => {
+                let id = self.find(*ino)?;
+                next.edit(id).xattrs.insert(name.clone(), value.clone());
+                done(reply, next)
+            }
+            Op::Removexattr { ino, name } => {
+                let id = self.find(*ino)?;
+                let removed = next.edit(id).xattrs.remove(name);
+                removed.ok_or(vec![libc::ENODATA])?;
+                done(reply, next)
+            }
+            Op::Listxattr { ino } => {
+                let inode = self.get(self.find(*ino)?);
+                let right = match reply {
+                    Some(Reply::Names(names)) => {
+                        let mut names = names.clone();
+                        names.sort();
+                        names.iter().eq(inode.xattrs.keys())
+                    }
+                    _ => reply.is_none(),
+                };
+                yes(right, next)
+            }
+            Op::List { dir } => {
+                let id = self.directory(*dir)?;
+                let Some(reply) = reply else {
+                    return Ok(next);
+                };
+                let Reply::Listing(seen) = reply else {
+                    return Err(vec![]);
+                };
+                let entries = self.get(id).entries.clone();
+                if entries.len() != seen.len() {
+                    return Err(vec![]);
+                }
+                for (name, ino, kind) in seen {
+                    let child = *entries.get(name).ok_or(vec![])?;
+                    let inode = self.get(child);
+                    if inode.kind != *kind {
+                        return Err(vec![]);
+                    }
+                    match inode.ino {
+                        Some(known) if known != *ino => return Err(vec![]),
+                        Some(_) => {}
+                        None if next.find(*ino).is_ok() => return Err(vec![]),
+                        None => next.edit(child).ino = Some(*ino),
+                    }
+                }
+                Ok(next)
+            }
+            Op::Open { ino, truncate } => {
+                let id = self.file(*ino)?;
+                // Only a name can be opened; a caller that has it open already may do so again.
+                if *truncate {
+                    next.edit(id).content.truncate(client, 0);
+                }
+                next.open(client, id);
+                done(reply, next)
+            }
+            Op::Close { ino, owner } => {
+                let id = self.file(*ino)?;
+                next.edit(id).content.synced(client);
+                next.unlock_all(id, (client, *owner));
+                next.close(client, id);
+                done(reply, next)
+            }
+            Op::Read {
+                ino,
+                offset,
+                length,
+            } => {
+                let id = self.file(*ino)?;
+                let content = &mut next.edit(id).content;
+                let right = match reply {
+                    Some(Reply::Bytes(data)) => {
+                        content.see_bytes(client, *offset, *length, data).is_ok()
+                    }
+                    _ => reply.is_none(),
+                };
+                yes(right, next)
+            }
+            Op::Write {
+                ino,
+                offset,
+                length,
+                append,
+                sync,
+            } => {
+                let id = self.file(*ino)?;
+                let content = &mut next.edit(id).content;
+                content.touch(client);
+                let (low, high) = content.size();
+                if *append && low != high {
+                    content.append_somewhere(client, *length);
+                    return done(reply, next);
+                }
+                let base = if *append { low } else { *offset };
+                let range = base..base + length;
+                let value = Value::Written {
+                    write: number,
+                    base,
+                };
+                match reply {
+                    Some(_) => content.write(client, range, value, *sync),
+                    None => content.maybe_write(client, range, value),
+                }
+                done(reply, next)
+            }
+            Op::Fsync { ino, .. } => {
+                let id = self.file(*ino)?;
+                match reply {
+                    Some(_) => next.edit(id).content.synced(client),
+                    None => next.edit(id).content.failed(client),
+                }
+                done(reply, next)
+            }
+            Op::Punch {
+                ino,
+                offset,
+                length,
+            } => {
+                let id = self.file(*ino)?;
+                let content = &mut next.edit(id).content;
+                let range = *offset..offset + length;
+                match reply {
+                    Some(_) => content.punch(client, range),
+                    None => content.maybe_punch(client, range),
+                }
+                done(reply, next)
+            }
+            Op::ZeroRange {
+                ino,
+                offset,
+                length,
+                keep_size,
+            } => {
+                let id = self.file(*ino)?;
+                let content = &mut next.edit(id).content;
+                let range = *offset..offset + length;
+                content.zero(client, range.clone(), *keep_size);
+                if reply.is_none() {
+                    content.failed(client);
+                }
+                done(reply, next)
+            }
+            Op::Extend {
+                ino,
+                offset,
+                length,
+            } => {
+                let id = self.file(*ino)?;
+                let content = &mut next.edit(id).content;
+                content.extend(client, offset + length);
+                if reply.is_none() {
+                    content.failed(client);
+                }
+                done(reply, next)
+            }
+            Op::Lock {
+                ino,
+                owner,
+                first,
+                last,
+                exclusive,
+            } => {
+                let id = self.find(*ino)?;
+                let owner = (client, *owner);
+                for unit in *first..=*last {
+                    let holders = next.locks.entry((id, unit)).or_default();
+                    holders.remove(&owner);
+                    let Some(exclusive) = exclusive else {
+                        continue;
+                    };
+                    if holders.values().any(|&other| other || *exclusive) {
+                        return Err(vec![libc::EAGAIN]);
+                    }
+                    holders.insert(owner, *exclusive);
+                }
+                next.locks.retain(|_, holders| !holders.is_empty());
+                done(reply, next)
+            }
+            Op::SessionEnds => {
+                let ids: Vec<Id> = next.inodes.keys().copied().collect();
+                for id in ids {
+                    if next.get(id).kind == Kind::File {
+                        next.edit(id).content.client_gone(client);
+                    }
+                }
+                for holders in next.locks.values_mut() {
+                    holders.retain(|&(holder, _), _| holder != client);
+                }
+                next.locks.retain(|_, holders| !holders.is_empty());
+                let opened: Vec<Id> = next
+                    .opens
+                    .range((client, 0)..=(client, usize::MAX))
+                    .map(|(&(_, id), _)| id)
+                    .collect();
+                for id in opened {
+                    next.opens.remove(&(client, id));
+                    next.collect(id);
+                }
+                Ok(next)
+            }
+        }
+    }
+
+    fn file(&self, ino: u64) -> Result<Id, Vec<i32>> {
+        let id = self.find(ino)?;
+        match self.get(id).kind {
+            Kind::File => Ok(id),
+            _ => Err(vec![libc::EINVAL, libc::EISDIR]),
+        }
+    }
+
+    fn unlock_all(&mut self, id: Id, owner: Owner) {
+        for unit in 0..=FLOCK_UNIT {
+            if let Some(holders) = self.locks.get_mut(&(id, unit)) {
+                holders.remove(&owner);
+            }
+        }
+        self.locks.retain(|_, holders| !holders.is_empty());
+    }
+
+    /// The state itself, if the reply's attributes can be those of `id`.
+    fn seen(mut self, client: ClientId, id: Id, reply: Option<&Reply>) -> Effect {
+        match reply {
+            None => Ok(self),
+            Some(Reply::Entry(seen)) => yes(self.see(client, id, seen), self),
+            Some(_) => Err(vec![]),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn make(
+        &self,
+        mut next: State,
+        record: &Record,
+        number: usize,
+        reply: Option<&Reply>,
+        parent: u64,
+        name: &[u8],
+        kind: Kind,
+        mode: u32,
+    ) -> Effect {
+        let parent = self.directory(parent)?;
+        if self.entry(parent, name).is_some() {
+            return Err(vec![libc::EEXIST]);
+        }
+        let id = next.add(number, parent, name, kind, mode);
+        next.seen(record.client, id, reply)
+    }
+
+    fn rename(&self, op: &Op) -> Effect {
+        let Op::Rename {
+            parent,
+            name,
+            new_parent,
+            new_name,
+            no_replace,
+            exchange,
+        } = op
+        else {
+            return Err(vec![]);
+        };
+        let (old, new) = (self.directory(*parent)?, self.directory(*new_parent)?);
+        let mut errors = Vec::new();
+        let source = self.entry(old, name);
+        let target = self.entry(new, new_name);
+        if source.is_none() {
+            errors.push(libc::ENOENT);
+        }
+        if target.is_some() && *no_replace {
+            errors.push(libc::EEXIST);
+        }
+        if target.is_none() && *exchange {
+            errors.push(libc::ENOENT);
+        }
+        let Some(source) = source else {
+            return Err(errors);
+        };
+        if self.within(new, source) {
+            errors.push(libc::EINVAL);
+        }
+        let is_directory = |id: Id| self.get(id).kind == Kind::Directory;
+        if let Some(target) = target.filter(|&target| target != source) {
+            if self.within(old, target) {
+                errors.push(if *exchange {
+                    libc::EINVAL
+                } else {
+                    libc::ENOTEMPTY
+                });
+            }
+            if !exchange {
+                match (is_directory(source), is_directory(target)) {
+                    (true, false) => errors.push(libc::ENOTDIR),
+                    (false, true) => errors.push(libc::EISDIR),
+                    _ => {}
+                }
+                if is_directory(target) && !self.get(target).entries.is_empty() {
+                    errors.extend([libc::ENOTEMPTY, libc::EEXIST]);
+                }
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut next = self.clone();
+        if target == Some(source) {
+            return Ok(next);
+        }
+        if *exchange {
+            let target = target.ok_or(vec![])?;
+            next.edit(old).entries.insert(name.clone(), target);
+            next.edit(new).entries.insert(new_name.clone(), source);
+            next.edit(source).parent = new;
+            next.edit(target).parent = old;
+            return Ok(next);
+        }
+        next.edit(old).entries.remove(name);
+        next.edit(new).entries.insert(new_name.clone(), source);
+        next.edit(source).parent = new;
+        if let Some(target) = target {
+            next.drop_name(target);
+        }
+        Ok(next)
+    }
+
+    /// The whole tree, for reports.
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        self.describe_below(ROOT, "", &mut text);
+        let unnamed: Vec<String> = self
+            .inodes
+            .values()
+            .filter(|inode| inode.names == 0)
+            .map(|inode| format!("{:x?}", inode.ino))
+            .collect();
+        text.push_str(&format!(
+            "unnamed: {unnamed:?}\nopen: {:?}\nlocks: {:?}\n",
+            self.opens, self.locks
+        ));
+        text
+    }
+
+    fn describe_below(&self, directory: Id, path: &str, text: &mut String) {
+        for (name, &id) in &self.get(directory).entries {
+            let inode = self.get(id);
+            let path = format!("{path}/{}", String::from_utf8_lossy(name));
+            text.push_str(&format!(
+                "{path} ino {:x?} {:?} mode {:o} nlink {} size {:?}\n",
+                inode.ino,
+                inode.kind,
+                inode.mode,
+                self.links(id),
+                inode.content.size()
+            ));
+            if inode.kind == Kind::Directory {
+                self.describe_below(id, &path, text);
+            }
+        }
+    }
+
+    /// Why a read cannot have given this, for reports; `None` for other operations.
+    pub fn why_not(&self, record: &Record) -> Option<String> {
+        let (
+            Op::Read {
+                ino,
+                offset,
+                length,
+            },
+            Outcome::Known(Reply::Bytes(data)),
+        ) = (&record.op, &record.outcome)
+        else {
+            return None;
+        };
+        let id = self.file(*ino).ok()?;
+        let mut content = self.get(id).content.clone();
+        content
+            .see_bytes(record.client, *offset, *length, data)
+            .err()
+    }
+}
+
+fn yes(right: bool, state: State) -> Effect {
+    if right { Ok(state) } else { Err(vec![]) }
+}
+
+fn done(reply: Option<&Reply>, state: State) -> Effect {
+    yes(matches!(reply, None | Some(Reply::Done)), state)
+}
+
+/// Any error will do.
+fn strange(reply: Option<&Reply>) -> Vec<i32> {
+    match reply {
+        Some(Reply::Error(errno)) => vec![*errno],
+        _ => Vec::new(),
+    }
+}
