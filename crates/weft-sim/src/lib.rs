@@ -8,6 +8,7 @@
 //!
 //! What runs inside is the real code of servers and clients; it cannot tell the difference.
 
+mod cluster;
 mod disk;
 mod driver;
 mod executor;
@@ -21,4 +22,4 @@ pub use disk::{Disk, DiskFaults};
 pub use logs::{LogLine, Logs, current_place};
 pub use net::{Network, Pace};
 pub use rng::Rng;
-pub use world::{Node, World};
+pub use world::{Clock, Node, World};

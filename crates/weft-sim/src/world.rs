@@ -49,6 +49,18 @@ pub(crate) struct NodeState {
 #[derive(Clone)]
 pub struct World(pub(crate) Rc<Inner>);
 
+/// The world's time, for what runs inside it and must not keep the world: histories of several
+/// nodes need one clock.
+#[derive(Clone)]
+pub struct Clock(Weak<Inner>);
+
+impl Clock {
+    /// Virtual nanoseconds since the beginning.
+    pub fn now(&self) -> u64 {
+        self.0.upgrade().map_or(0, |inner| inner.executor.now())
+    }
+}
+
 /// A node of the world: a machine with a name, a disk and one process.
 #[derive(Clone)]
 pub struct Node {
@@ -104,6 +116,11 @@ impl World {
     /// Virtual time since the beginning.
     pub fn now(&self) -> Duration {
         Duration::from_nanos(self.0.executor.now())
+    }
+
+    /// The world's time.
+    pub fn clock(&self) -> Clock {
+        Clock(self.0.weak())
     }
 
     /// A hash over every scheduling decision, timer, delivery and fault so far.

@@ -335,7 +335,18 @@ impl fmt::Display for Record {
 
 /// The operations of a run, in the order in which they began. Clones share it.
 #[derive(Clone, Default)]
-pub struct History(Rc<RefCell<Vec<Record>>>);
+pub struct History(Rc<RefCell<Vec<Record>>>, Rc<RefCell<Vec<ErrorSeen>>>);
+
+/// An operation that ended with an errno.
+#[derive(Clone, Debug)]
+pub struct ErrorSeen {
+    /// Its number.
+    pub number: usize,
+    /// The errno.
+    pub errno: i32,
+    /// Virtual nanoseconds when the client was told.
+    pub at: u64,
+}
 
 impl History {
     /// An operation begins. Returns its number; until [`History::end`] its outcome is unknown.
@@ -375,6 +386,22 @@ impl History {
                 record.outcome = Outcome::Unknown { until };
             }
         }
+    }
+
+    /// Takes note of the errno of an operation that has ended, if it did with one.
+    pub fn note_error(&self, number: usize, reply: &Reply, now: u64) {
+        if let Reply::Error(errno) = reply {
+            self.1.borrow_mut().push(ErrorSeen {
+                number,
+                errno: *errno,
+                at: now,
+            });
+        }
+    }
+
+    /// All errors, in the order in which they were told.
+    pub fn errors(&self) -> Vec<ErrorSeen> {
+        self.1.borrow().clone()
     }
 
     /// A copy of the records.
