@@ -4,7 +4,7 @@
 //! differ from it. `sync_data` makes durable what had been written when it was called. Names work
 //! alike: creations, renames and removals are pending until the directory is synced.
 //!
-//! A killed process loses nothing but what it had under way: of a write in flight any first part
+//! A killed process loses nothing but what it had under way: of a write in flight any first pages
 //! may be done. A power cut keeps, of everything pending, what it likes: each page old, new, or
 //! torn at sectors; each name operation done or not (in an order that a file system could produce).
 
@@ -562,11 +562,16 @@ impl Disks {
     pub(crate) fn process_died(&self, node: usize) {
         self.with(node, |disk| {
             for (_, write) in std::mem::take(&mut disk.in_flight) {
+                let length = write.data.len() as u64;
                 let part = match disk.rng.below(3) {
                     0 => 0,
-                    1 => disk.rng.below(write.data.len() as u64 + 1) as usize,
-                    _ => write.data.len(),
-                };
+                    // A kernel stops between pages.
+                    1 => {
+                        let end = write.offset + disk.rng.below(length + 1);
+                        (end / PAGE * PAGE).saturating_sub(write.offset)
+                    }
+                    _ => length,
+                } as usize;
                 if disk
                     .add_pages_for(write.file, write.offset, &write.data[..part])
                     .is_ok()
