@@ -220,8 +220,12 @@ pub(crate) struct Objects {
     index: RefCell<BTreeSet<ObjectId>>,
     open: RefCell<Lru<ObjectId, Object>>,
     groups: RefCell<Lru<(ObjectId, u64), Group>>,
-    /// Sub-directories with creations or removals that a power cut would undo.
-    unsynced_dirs: RefCell<BTreeSet<u8>>,
+    /// Sub-directories with creations or removals that a power cut would undo, with the number of
+    /// the last one. Every one is here after a start: an earlier process may have been killed before
+    /// it synced what it made.
+    unsynced_dirs: RefCell<BTreeMap<u8, u64>>,
+    /// Creations and removals since the start.
+    name_changes: Cell<u64>,
 }
 
 /// The sub-directory of an object: files made one after the other share one for a while, so that
@@ -284,8 +288,15 @@ impl Objects {
             index: RefCell::new(index),
             open: RefCell::new(Lru::new(OPEN_FILES)),
             groups: RefCell::new(Lru::new(PAGES)),
-            unsynced_dirs: RefCell::new(BTreeSet::new()),
+            unsynced_dirs: RefCell::new((0..=u8::MAX).map(|number| (number, 0)).collect()),
+            name_changes: Cell::new(0),
         })
+    }
+
+    fn note_unsynced(&self, id: ObjectId) {
+        let change = self.name_changes.get() + 1;
+        self.name_changes.set(change);
+        self.unsynced_dirs.borrow_mut().insert(fan_out(id), change);
     }
 
     fn path(&self, id: ObjectId) -> PathBuf {
@@ -347,7 +358,7 @@ impl Objects {
             object.physical.set(file.len().context("stat", &path)?);
             if mode == OpenMode::Create {
                 self.index.borrow_mut().insert(id);
-                self.unsynced_dirs.borrow_mut().insert(fan_out(id));
+                self.note_unsynced(id);
             }
             Ok(file)
         };
@@ -468,8 +479,13 @@ impl Objects {
             for block in from..to {
                 let at = ((block - from) * BLOCK_BYTES) as usize;
                 let content = &run[at.min(run.len())..(at + PAGE).min(run.len())];
+                // A power cut may leave a page that tells of blocks the file was not extended by.
                 look.verdicts
-                    .push(entries.get(block % GROUP_BLOCKS).judge(content));
+                    .push(if block_at(block) < object.physical.get() {
+                        entries.get(block % GROUP_BLOCKS).judge(content)
+                    } else {
+                        Verdict::Hole
+                    });
             }
             drop(entries);
             look.runs.push((from, run));
@@ -1038,7 +1054,7 @@ impl Objects {
             _ => {}
         }
         self.index.borrow_mut().remove(&id);
-        self.unsynced_dirs.borrow_mut().insert(fan_out(id));
+        self.note_unsynced(id);
         Ok(())
     }
 
@@ -1049,14 +1065,17 @@ impl Objects {
             self.io("sync", &object, synced)?;
         }
         let number = fan_out(id);
-        let was_unsynced = self.unsynced_dirs.borrow_mut().remove(&number);
-        if was_unsynced {
+        let unsynced = self.unsynced_dirs.borrow().get(&number).copied();
+        if let Some(change) = unsynced {
             let sub = self.dir.join(format!("{number:02x}"));
             let synced = self.env.sync_dir(&sub).await;
-            if synced.is_err() {
-                self.unsynced_dirs.borrow_mut().insert(number);
-            }
             synced.context("sync", &sub)?;
+            // Another sync may wait for this directory too, and names may have come meanwhile: only
+            // what was there when the sync began is known to be stable.
+            let mut unsynced = self.unsynced_dirs.borrow_mut();
+            if unsynced.get(&number) == Some(&change) {
+                unsynced.remove(&number);
+            }
         }
         Ok(())
     }
