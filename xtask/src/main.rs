@@ -4,6 +4,7 @@
 //! keep servers inside weft-env do not hold here.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
+mod bench;
 mod ci;
 mod run;
 
@@ -19,6 +20,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// Benchmarks: one JSON object a line, a table and plots.
+    Bench(bench::BenchCommand),
     /// Format, lints, tests and a short simulation. Never changes a file of the source tree.
     Ci,
     /// Formats the source and applies what clippy can mend by itself.
@@ -27,6 +30,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
+        Chore::Bench(command) => bench::run(command),
         Chore::Ci => ci::ci(),
         Chore::Fix => ci::fix(),
     };

@@ -31,6 +31,8 @@ mod ops;
 mod read;
 mod sessions;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use access::{EXECUTE, READ, WRITE};
 pub use errno::Errno;

@@ -34,17 +34,6 @@ pub(crate) struct Session {
     pub locks: BTreeSet<Ino>,
 }
 
-/// What the table says of an operation that arrives.
-#[derive(Debug)]
-pub(crate) enum Seen {
-    /// Never: do it and keep the reply.
-    New,
-    /// Done: this was the reply.
-    Done(OpReply),
-    /// Refused without being kept.
-    Refused(Errno),
-}
-
 impl Session {
     pub(crate) fn new(name: &str) -> Session {
         let mut end = name.len().min(SESSION_NAME_MAX);
@@ -66,11 +55,16 @@ impl Session {
         (operation < self.acknowledged_below).then(|| crate::failure(Errno::ESTALE))
     }
 
-    /// Looks an arriving operation up, and takes in what its client has acknowledged.
-    pub(crate) fn meet(&mut self, operation: Operation, acknowledged_below: Operation) -> Seen {
-        if let Some(bytes) = self.replies.get(&operation) {
-            let reply = OpReply::decode(&bytes[..]);
-            return Seen::Done(reply.expect("encoded by `keep`, or checked at load"));
+    /// Looks an arriving operation up, and takes in what its client has acknowledged. None: it is new
+    /// and is to be done; else this is its answer.
+    pub(crate) fn meet(
+        &mut self,
+        operation: Operation,
+        acknowledged_below: Operation,
+    ) -> Option<OpReply> {
+        let done = self.answered(operation);
+        if done.is_some() {
+            return done;
         }
         if acknowledged_below > self.acknowledged_below {
             self.acknowledged_below = acknowledged_below;
@@ -79,12 +73,9 @@ impl Session {
             self.reply_bytes -= forgotten.values().map(|r| r.len()).sum::<usize>();
         }
         if operation < self.acknowledged_below {
-            return Seen::Refused(Errno::ESTALE);
+            return Some(crate::failure(Errno::ESTALE));
         }
-        if self.replies.len() >= REPLIES_MAX {
-            return Seen::Refused(Errno::ENOBUFS);
-        }
-        Seen::New
+        (self.replies.len() >= REPLIES_MAX).then(|| crate::failure(Errno::ENOBUFS))
     }
 
     pub(crate) fn keep(&mut self, operation: Operation, reply: &OpReply) {

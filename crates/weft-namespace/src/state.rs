@@ -13,7 +13,7 @@ use crate::sessions::Session;
 use std::collections::{BTreeMap, BTreeSet};
 use twox_hash::XxHash3_64;
 use weft_types::{
-    Epoch, INO_COUNTER_BITS, Ino, ObjectId, PairId, ROOT_INO, SLOTS, SessionId, Slot,
+    BLOCK_BYTES, Epoch, INO_COUNTER_BITS, Ino, ObjectId, PairId, ROOT_INO, SLOTS, SessionId, Slot,
 };
 use weft_wire::proto::{self, Cred};
 
@@ -186,10 +186,10 @@ impl State {
     }
 
     /// A plain name in a searchable directory.
-    pub(crate) fn find_in<'a>(
+    pub(crate) fn find_in(
         &self,
         directory: &Directory,
-        name: &'a [u8],
+        name: &[u8],
     ) -> Result<Option<(u64, Ino)>, Errno> {
         match Name::parse(name)? {
             Name::Plain(name) => Ok(directory.find(name)),
@@ -441,6 +441,9 @@ impl State {
         };
         let old = file.size;
         file.size = size;
+        if size < old {
+            file.allocated = file.allocated.min(size.next_multiple_of(BLOCK_BYTES));
+        }
         if !file.exposed {
             return;
         }

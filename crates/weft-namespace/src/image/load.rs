@@ -22,6 +22,9 @@ use weft_wire::proto::{
     self, Durability, FileKind, ImageRecord, ImageSession, OpReply, PairState, Policy, Protocol,
 };
 
+/// No counter comes here in the lifetime of a name space, so that counting on never overflows.
+const COUNTER_MAX: u64 = 1 << 62;
+
 /// What is wrong with a record.
 type Wrong = String;
 
@@ -121,10 +124,9 @@ impl Loader {
         match record {
             Record::Header(header) => {
                 demand!(at == 0, "a second header");
-                demand!(
-                    header.next_session > 0 && header.next_trim > 0 && header.next_deletion > 0,
-                    "a counter that has not begun"
-                );
+                let counters = [header.next_session, header.next_trim, header.next_deletion];
+                let counts = |next: &u64| (1..COUNTER_MAX).contains(next);
+                demand!(counters.iter().all(counts), "a counter that cannot be");
                 self.state.reign = Epoch(header.reign);
                 self.state.next_session = header.next_session;
                 self.state.next_trim = header.next_trim;
@@ -255,6 +257,10 @@ impl Loader {
         demand!((1..next).contains(&counter), "inode {ino} was never given");
         demand!(!self.state.inodes.contains_key(&ino), "inode {ino} twice");
         demand!(record.mode <= 0o7777, "the mode of inode {ino}");
+        demand!(
+            record.change < COUNTER_MAX,
+            "the change counter of inode {ino}"
+        );
         let body = self.body(ino, &record)?;
         let stamp = |time: Option<proto::Time>| {
             time.and_then(|t| Stamp::new(&t))

@@ -55,19 +55,19 @@ pub enum ImageError {
 }
 
 /// The hash of a stream of records.
-struct Digest(xxhash3_128::Hasher);
+pub(crate) struct Digest(xxhash3_128::Hasher);
 
 impl Digest {
-    fn new() -> Digest {
+    pub(crate) fn new() -> Digest {
         Digest(xxhash3_128::Hasher::with_seed(u64::from(VERSION)))
     }
 
-    fn add(&mut self, record: &[u8]) {
+    pub(crate) fn add(&mut self, record: &[u8]) {
         self.0.write(&(record.len() as u64).to_le_bytes());
         self.0.write(record);
     }
 
-    fn finish(&self) -> u128 {
+    pub(crate) fn finish(&self) -> u128 {
         self.0.finish_128()
     }
 }
@@ -86,7 +86,8 @@ impl State {
         Records::new(self)
     }
 
-    /// Hands the image to `sink`, record by record, in order. Each record is below 100 KiB.
+    /// Hands the image to `sink`, record by record, in order. Records are small, mostly below
+    /// 100 bytes and hardly ever above 100 KiB.
     pub fn save(&self, sink: &mut dyn FnMut(&[u8])) {
         let mut records = self.records();
         while let Some(record) = records.next() {

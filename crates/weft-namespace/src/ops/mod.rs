@@ -28,7 +28,6 @@ mod write_lease;
 use crate::access;
 use crate::errno::Errno;
 use crate::inode::Stamp;
-use crate::sessions::Seen;
 use crate::state::{Context, State};
 use weft_types::{Ino, Operation, SessionId};
 use weft_wire::proto::op::Op;
@@ -102,12 +101,10 @@ impl State {
             let Some(known) = self.sessions.get_mut(&session) else {
                 return crate::failure(Errno::ESTALE);
             };
-            if operation.0 != 0 {
-                match known.meet(operation, Operation(entry.acknowledged_below)) {
-                    Seen::New => {}
-                    Seen::Done(reply) => return reply,
-                    Seen::Refused(errno) => return crate::failure(errno),
-                }
+            if operation.0 != 0
+                && let Some(answer) = known.meet(operation, Operation(entry.acknowledged_below))
+            {
+                return answer;
             }
         }
         let reply = self.perform(entry).unwrap_or_else(crate::failure);
@@ -208,7 +205,7 @@ impl State {
                 .map(|p| vec![Touch::change(Ino(op.parent)), self.victim(p.victim)]),
             Op::Rename(op) => rename::check(self, ctx, op).map(|p| rename::touches(self, op, &p)),
             Op::Setattr(op) => {
-                setattr::check(self, ctx, op).map(|_| vec![Touch::change(Ino(op.ino))])
+                setattr::check(self, ctx, op).map(|plan| setattr::touches(Ino(op.ino), &plan))
             }
             Op::Setxattr(op) => {
                 setxattr::check(self, ctx, op).map(|()| vec![Touch::change(Ino(op.ino))])

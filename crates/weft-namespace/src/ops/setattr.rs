@@ -1,5 +1,6 @@
 //! Setattr: mode, owner, times, size; and what the holder of a write lease owes.
 
+use super::Touch;
 use crate::access::{self, SET_GID, SET_UID, WRITE};
 use crate::errno::Errno;
 use crate::inode::{Body, Inode, Stamp};
@@ -171,6 +172,15 @@ fn check_times(ctx: &Context, op: &proto::Setattr, inode: &Inode) -> Result<(), 
         return access::check(ctx.cred, inode, WRITE);
     }
     Err(Errno::EPERM)
+}
+
+/// A time of reading goes to nobody else: it would cost every reader its cache, for each other's
+/// reading.
+pub(super) fn touches(ino: Ino, plan: &Plan) -> Vec<Touch> {
+    match plan {
+        Plan::Read { .. } => Vec::new(),
+        Plan::Set { .. } | Plan::Owed { .. } => vec![Touch::change(ino)],
+    }
 }
 
 pub(super) fn commit(

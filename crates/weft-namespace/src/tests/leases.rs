@@ -1,0 +1,153 @@
+//! Write leases, and what a change touches.
+
+use super::*;
+use crate::Touch;
+use weft_wire::proto::{CloseSession, DropLease, WriteLease};
+
+fn take(ino: Ino) -> Op {
+    Op::WriteLease(WriteLease { ino: ino.0 })
+}
+
+fn touches(w: &World, session: u64, cred: &Cred, op: Op) -> Vec<(u64, bool)> {
+    let op = Some(proto::Op { op: Some(op) });
+    let entry = Entry {
+        session,
+        cred: Some(cred.clone()),
+        op,
+        ..Entry::default()
+    };
+    let touched = w.state.touches(&entry);
+    touched
+        .iter()
+        .map(|Touch { ino, unlinking }| (ino.0, *unlinking))
+        .collect()
+}
+
+#[test]
+fn one_writer_at_a_time() {
+    let mut w = World::new();
+    let other = w.open_session();
+    let f = w.file(&user(1), ROOT_INO, "f", 0o644);
+    w.ok(&user(1), take(f));
+    assert_eq!(w.fails_in(other, &user(1), take(f)), Errno::EBUSY);
+    // Giving back what one does not have is no error, and takes it from nobody.
+    w.ok_in(other, &user(1), Op::DropLease(DropLease { ino: f.0 }));
+    assert_eq!(w.state.write_lease(f), Some(w.session()));
+    w.drop_lease(f);
+    assert_eq!(w.state.write_lease(f), None);
+    let reply = w.ok_in(other, &user(1), take(f));
+    assert!(reply.layout.is_some());
+    assert_eq!(w.state.write_leases_of(SessionId(other)), [f]);
+    assert_eq!(w.fails_in(0, &root(), take(f)), Errno::EINVAL);
+    assert_eq!(w.fails(&root(), take(ROOT_INO)), Errno::EISDIR);
+    let p = w.make(&root(), ROOT_INO, "p", FileKind::Fifo, 0o644);
+    assert_eq!(w.fails(&root(), take(p)), Errno::EINVAL);
+    assert_eq!(w.fails(&root(), take(Ino(99))), Errno::ESTALE);
+    w.service(Op::CloseSession(CloseSession {
+        session: other,
+        clean: false,
+    }));
+    assert_eq!(w.state.write_lease(f), None);
+    assert!(w.state.write_leases_of(SessionId(other)).is_empty());
+}
+
+#[test]
+fn a_change_touches_what_it_changes() {
+    let mut w = World::new();
+    let s = w.session;
+    let d = w.mkdir(&root(), ROOT_INO, "d", 0o755);
+    let f = w.file(&root(), d, "f", 0o644);
+    let g = w.file(&root(), d, "g", 0o644);
+    w.ok(&root(), link(g, d, "g2"));
+    let (r, d_, f_, g_) = (ROOT_INO.0, d.0, f.0, g.0);
+    let sorted = |mut list: Vec<(u64, bool)>| {
+        list.sort_unstable();
+        list
+    };
+    let new = Op::Create(create(d, "n", FileKind::Regular, 0o644));
+    assert_eq!(touches(&w, s, &root(), new), [(d_, false)]);
+    assert_eq!(
+        touches(&w, s, &root(), unlink(d, "f")),
+        sorted(vec![(d_, false), (f_, true)])
+    );
+    assert_eq!(
+        touches(&w, s, &root(), unlink(d, "g")),
+        sorted(vec![(d_, false), (g_, false)])
+    );
+    let mv = Op::Rename(rename(d, "g", ROOT_INO, "x"));
+    let all = sorted(vec![(r, false), (d_, false), (g_, false)]);
+    assert_eq!(touches(&w, s, &root(), mv), all);
+    let over = Op::Rename(rename(d, "g", d, "f"));
+    let all = sorted(vec![(d_, false), (f_, true), (g_, false)]);
+    assert_eq!(touches(&w, s, &root(), over), all);
+    let swap = Op::Rename(Rename {
+        exchange: true,
+        ..rename(d, "g", d, "f")
+    });
+    let all = sorted(vec![(d_, false), (f_, false), (g_, false)]);
+    assert_eq!(touches(&w, s, &root(), swap), all);
+    assert_eq!(
+        touches(&w, s, &root(), Op::Rename(rename(d, "g", d, "g2"))),
+        []
+    );
+    assert_eq!(
+        touches(&w, s, &root(), link(f, d, "h")),
+        sorted(vec![(d_, false), (f_, false)])
+    );
+    assert_eq!(
+        touches(&w, s, &root(), Op::Setattr(setattr(f))),
+        [(f_, false)]
+    );
+    assert_eq!(touches(&w, s, &root(), take(f)), [(f_, false)]);
+    w.ok(&root(), Op::DropLease(DropLease { ino: f_ }));
+    let read = Setattr {
+        owed: true,
+        atime: Some(time(1)),
+        ..setattr(f)
+    };
+    assert_eq!(touches(&w, s, &root(), Op::Setattr(read)), []);
+    // What will be refused touches nothing.
+    assert_eq!(touches(&w, s, &user(1), unlink(d, "f")), []);
+    assert_eq!(touches(&w, s, &root(), rmdir(ROOT_INO, "d")), []);
+    w.mkdir(&root(), d, "e", 0o755);
+    let e = w.find(d, "e").unwrap().0;
+    assert_eq!(
+        touches(&w, s, &root(), rmdir(d, "e")),
+        sorted(vec![(d_, false), (e, true)])
+    );
+}
+
+#[test]
+fn another_sessions_write_lease_is_touched_though_the_change_would_be_refused_for_it() {
+    let mut w = World::new();
+    let other = w.open_session();
+    let f = w.file(&root(), ROOT_INO, "f", 0o644);
+    let cut = Op::Setattr(Setattr {
+        size: Some(0),
+        ..setattr(f)
+    });
+    assert_eq!(touches(&w, other, &root(), cut), [(f.0, false)]);
+    assert_eq!(touches(&w, other, &root(), take(f)), [(f.0, false)]);
+    let open = create(ROOT_INO, "f", FileKind::Regular, 0);
+    let open = Create {
+        exclusive: false,
+        ..open
+    };
+    // Only the holder knows the size that the reply is to tell.
+    assert_eq!(
+        touches(&w, other, &root(), Op::Create(open.clone())),
+        [(f.0, false)]
+    );
+    assert_eq!(
+        touches(&w, w.session, &root(), Op::Create(open.clone())),
+        []
+    );
+    let cut = Create {
+        truncate: true,
+        ..open
+    };
+    assert_eq!(
+        touches(&w, w.session, &root(), Op::Create(cut)),
+        [(f.0, false)]
+    );
+}

@@ -1,0 +1,284 @@
+//! The duplication protocols as data, and the course of one write at the member that leads it.
+//!
+//! CEFT section 4 names four protocols by who sends the second copy and by how many copies there
+//! are before the writer goes on; the hybrid chooses between two of them when a file is opened.
+//! [`Rule`] says this for all; [`Course`] follows one write from the start of its copies to its
+//! answer. weft-data does what it says.
+
+use crate::state::{Mode, PairState};
+use weft_types::{Epoch, Member};
+use weft_wire::proto::Protocol;
+
+/// Who sends the second copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Duplicates {
+    /// The member that leads the stripe.
+    Leader,
+    /// The client, to both members.
+    Client,
+}
+
+/// What a protocol promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rule {
+    /// Who sends the second copy while both members serve.
+    pub duplicates: Duplicates,
+    /// Copies there are before the writer goes on. With one, the sender of the other owes it.
+    pub copies_before_answer: u8,
+    /// This version of Weft serves it.
+    pub served: bool,
+}
+
+impl Rule {
+    /// The rule of a protocol. None for no protocol and for the hybrid, which is settled as one of
+    /// the others before anything is written.
+    pub fn of(protocol: Protocol) -> Option<Rule> {
+        let rule = |duplicates, copies_before_answer| Rule {
+            duplicates,
+            copies_before_answer,
+            served: copies_before_answer == 2,
+        };
+        match protocol {
+            Protocol::ServerAsync => Some(rule(Duplicates::Leader, 1)),
+            Protocol::ServerSync => Some(rule(Duplicates::Leader, 2)),
+            Protocol::ClientAsync => Some(rule(Duplicates::Client, 1)),
+            Protocol::ClientSync => Some(rule(Duplicates::Client, 2)),
+            Protocol::Unspecified | Protocol::Hybrid => None,
+        }
+    }
+
+    /// Does a member that takes a client's write under `mode` send it on to its twin? Outside of
+    /// BOTH the client talks to one member only, whatever the protocol.
+    pub fn forwards(self, mode: Mode) -> bool {
+        match mode {
+            Mode::Both => self.duplicates == Duplicates::Leader,
+            Mode::Recovering(_) => true,
+            Mode::Only(_) | Mode::Down(_) => false,
+        }
+    }
+}
+
+/// How a copy ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Copied {
+    /// The member has it.
+    Done,
+    /// The member answered that its disk refused (an errno).
+    Errno(i32),
+    /// Whether the member has it is not known: the link broke, or it knows another epoch.
+    Unknown,
+}
+
+/// What is to be answered to the writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Answer {
+    /// It is done: on both members, or on the only one that serves.
+    Done {
+        /// On both.
+        both: bool,
+    },
+    /// An error of a disk. If `differ`, one member may have the bytes and the other not: make the
+    /// copies equal before anything else touches these blocks.
+    Errno {
+        /// What the application sees.
+        errno: i32,
+        /// The two copies may differ.
+        differ: bool,
+    },
+    /// Another epoch is in force and this member is not the only one: ask again.
+    Stale {
+        /// The epoch in force.
+        current: Epoch,
+    },
+}
+
+/// One write at the member that leads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Course {
+    me: Member,
+    epoch: Epoch,
+    mode: Mode,
+    /// None: in progress.
+    own: Option<Copied>,
+    /// None: in progress. `Done` from the start if nothing is forwarded.
+    twin: Option<Copied>,
+    forwarded: bool,
+    copies_before_answer: u8,
+}
+
+impl Course {
+    /// A write begins at member `me` under `state`.
+    pub fn new(me: Member, state: &PairState, rule: Rule) -> Course {
+        let forwarded = rule.forwards(state.mode);
+        Course {
+            me,
+            epoch: state.epoch,
+            mode: state.mode,
+            own: None,
+            twin: (!forwarded).then_some(Copied::Done),
+            forwarded,
+            copies_before_answer: rule.copies_before_answer,
+        }
+    }
+
+    /// It has to be sent on to the twin.
+    pub fn forwards(&self) -> bool {
+        self.forwarded
+    }
+
+    /// This member's own copy has ended. Never [`Copied::Unknown`].
+    pub fn own_ended(&mut self, copied: Copied) {
+        debug_assert_ne!(copied, Copied::Unknown, "a member knows its own copy");
+        self.own = Some(copied);
+    }
+
+    /// The twin's copy has ended.
+    pub fn twin_ended(&mut self, copied: Copied) {
+        self.twin = Some(copied);
+    }
+
+    /// The twin's copy failed in a way that only a new state of the pair can decide: the metadata
+    /// service has to be told that the twin is lost.
+    pub fn is_held(&self) -> bool {
+        self.own.is_some() && self.twin == Some(Copied::Unknown)
+    }
+
+    /// The answer, once there is one, under the state in force now. None: wait for a copy to end,
+    /// or (when held) for another state.
+    pub fn answer(&self, now: &PairState) -> Option<Answer> {
+        // Writers of the asynchronous protocols go on after the first copy; the rest is owed.
+        if self.copies_before_answer == 1 && self.own == Some(Copied::Done) {
+            let both = self.forwarded && self.twin == Some(Copied::Done);
+            return Some(Answer::Done { both });
+        }
+        let (own, twin) = (self.own?, self.twin?);
+        // In RECOVERING the twin is not current: what it refuses stays in the modified list.
+        let twin_counts = self.mode == Mode::Both;
+        match (own, twin) {
+            (Copied::Done, Copied::Done) => Some(Answer::Done {
+                both: self.forwarded,
+            }),
+            (Copied::Done, Copied::Errno(_)) if !twin_counts => Some(Answer::Done { both: false }),
+            (Copied::Done, Copied::Errno(errno)) => Some(Answer::Errno {
+                errno,
+                differ: true,
+            }),
+            (Copied::Errno(errno), Copied::Done | Copied::Errno(_)) => Some(Answer::Errno {
+                errno,
+                differ: self.forwarded,
+            }),
+            (_, Copied::Unknown) if now.epoch == self.epoch => None,
+            (own, Copied::Unknown) => Some(match (own, now.mode.sole() == Some(self.me)) {
+                (Copied::Done, true) => Answer::Done { both: false },
+                (Copied::Errno(errno), true) => Answer::Errno {
+                    errno,
+                    differ: false,
+                },
+                _ => Answer::Stale { current: now.epoch },
+            }),
+            (Copied::Unknown, _) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_types::PairId;
+
+    const ME: Member = Member::Zero;
+
+    fn state(epoch: u64, mode: Mode) -> PairState {
+        PairState {
+            epoch: Epoch(epoch),
+            mode,
+            ..PairState::new(PairId(0))
+        }
+    }
+
+    fn course(protocol: Protocol, mode: Mode) -> Course {
+        Course::new(ME, &state(3, mode), Rule::of(protocol).unwrap())
+    }
+
+    #[test]
+    fn who_forwards_depends_on_protocol_and_mode() {
+        use Protocol::{ClientSync, ServerSync};
+        for (protocol, mode, forwards) in [
+            (ServerSync, Mode::Both, true),
+            (ServerSync, Mode::Recovering(ME), true),
+            (ServerSync, Mode::Only(ME), false),
+            (ClientSync, Mode::Both, false),
+            (ClientSync, Mode::Recovering(ME), true),
+            (ClientSync, Mode::Only(ME), false),
+        ] {
+            assert_eq!(course(protocol, mode).forwards(), forwards);
+        }
+        assert_eq!(Rule::of(Protocol::Hybrid), None);
+        assert!(!Rule::of(Protocol::ServerAsync).unwrap().served);
+        assert!(!Rule::of(Protocol::ClientAsync).unwrap().served);
+    }
+
+    #[test]
+    fn a_synchronous_write_is_answered_when_both_have_it() {
+        let both = state(3, Mode::Both);
+        let mut write = course(Protocol::ServerSync, Mode::Both);
+        assert_eq!(write.answer(&both), None);
+        write.own_ended(Copied::Done);
+        assert_eq!(write.answer(&both), None);
+        write.twin_ended(Copied::Done);
+        assert_eq!(write.answer(&both), Some(Answer::Done { both: true }));
+    }
+
+    #[test]
+    fn a_write_whose_second_copy_is_unknown_waits_for_another_state() {
+        let mut write = course(Protocol::ServerSync, Mode::Both);
+        write.own_ended(Copied::Done);
+        write.twin_ended(Copied::Unknown);
+        assert!(write.is_held());
+        assert_eq!(write.answer(&state(3, Mode::Both)), None);
+        let stale = Some(Answer::Stale { current: Epoch(4) });
+        let alone = Some(Answer::Done { both: false });
+        for (mode, answer) in [
+            (Mode::Only(ME), alone),
+            (Mode::Recovering(ME), alone),
+            (Mode::Only(ME.twin()), stale),
+            (Mode::Recovering(ME.twin()), stale),
+            (Mode::Down(ME.twin()), stale),
+            (Mode::Both, stale),
+        ] {
+            assert_eq!(write.answer(&state(4, mode)), answer, "{mode}");
+        }
+    }
+
+    #[test]
+    fn errors_of_disks_reach_the_writer() {
+        let both = state(3, Mode::Both);
+        let mut write = course(Protocol::ServerSync, Mode::Both);
+        write.own_ended(Copied::Done);
+        write.twin_ended(Copied::Errno(28));
+        let differ = |differ| Some(Answer::Errno { errno: 28, differ });
+        assert_eq!(write.answer(&both), differ(true));
+        let mut write = course(Protocol::ServerSync, Mode::Both);
+        write.own_ended(Copied::Errno(28));
+        assert_eq!(write.answer(&both), None);
+        write.twin_ended(Copied::Done);
+        assert_eq!(write.answer(&both), differ(true));
+        let mut write = course(Protocol::ServerSync, Mode::Only(ME));
+        write.own_ended(Copied::Errno(28));
+        assert_eq!(write.answer(&state(3, Mode::Only(ME))), differ(false));
+        // A member that is being filled may run full without harm to the writer.
+        let mut write = course(Protocol::ServerSync, Mode::Recovering(ME));
+        write.own_ended(Copied::Done);
+        write.twin_ended(Copied::Errno(28));
+        let state = state(3, Mode::Recovering(ME));
+        assert_eq!(write.answer(&state), Some(Answer::Done { both: false }));
+    }
+
+    #[test]
+    fn an_asynchronous_write_would_be_answered_after_one_copy() {
+        let both = state(3, Mode::Both);
+        let mut write = course(Protocol::ServerAsync, Mode::Both);
+        write.own_ended(Copied::Done);
+        assert_eq!(write.answer(&both), Some(Answer::Done { both: false }));
+    }
+}

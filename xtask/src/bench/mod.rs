@@ -1,0 +1,64 @@
+//! `cargo xtask bench NAME`: benchmarks that write one JSON object a line.
+
+mod peers;
+mod relay;
+mod report;
+mod start;
+
+use crate::run::Outcome;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `cargo xtask bench ...`
+#[derive(Args)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Weft beside a local directory, the machine's limit (FUSE passthrough, two-hop relay), GlusterFS
+    /// 2x2 and MooseFS goal 2, all in one run. As root; installs the peers from Debian's packages.
+    Peers(PeersOptions),
+}
+
+/// What to compare, and how long.
+#[derive(Args)]
+pub struct PeersOptions {
+    /// Which of local, relay, passthrough, moosefs, gluster, weft (journal.sync = never), weft-group.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "local,relay,passthrough,moosefs,gluster,weft,weft-group"
+    )]
+    systems: Vec<String>,
+    /// Only these figures of `weft bench`.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Rounds; the systems take turns, medians are compared.
+    #[arg(long, default_value_t = 1)]
+    rounds: usize,
+    /// MiB of the large files.
+    #[arg(long, default_value_t = 1024)]
+    size: u64,
+    /// Files of each job of the name figures.
+    #[arg(long, default_value_t = 5000)]
+    files: u64,
+    /// Also write the JSON lines here.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Where the table and the plots go.
+    #[arg(long, default_value = "target/bench-report")]
+    report: PathBuf,
+}
+
+/// Runs a benchmark.
+///
+/// # Errors
+/// If a system cannot be brought up, in words; figures of the others are still reported.
+pub fn run(command: BenchCommand) -> Outcome {
+    match command.what {
+        What::Peers(options) => peers::run(&options),
+    }
+}
