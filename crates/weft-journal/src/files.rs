@@ -216,11 +216,11 @@ pub fn images(env: &Env, dir: &Path) -> Result<Vec<Sn>, JournalError> {
 }
 
 /// Removes all images but the newest `keep`, and what is left of images that were never finished.
-/// Answers the sn of the oldest that stays, if any does.
+/// Answers the sn of those that stay, ascending.
 ///
 /// # Errors
 /// If a file cannot be removed.
-pub fn remove_images(env: &Env, dir: &Path, keep: usize) -> Result<Option<Sn>, JournalError> {
+pub fn remove_images(env: &Env, dir: &Path, keep: usize) -> Result<Vec<Sn>, JournalError> {
     let remove = |path: PathBuf| {
         env.remove_file(&path)
             .map_err(|error| JournalError::io(&path, "removing it", error))
@@ -235,7 +235,7 @@ pub fn remove_images(env: &Env, dir: &Path, keep: usize) -> Result<Option<Sn>, J
     for sn in all {
         remove(image_path(dir, sn))?;
     }
-    Ok(kept.first().copied())
+    Ok(kept)
 }
 
 /// Removes the segments that hold no batch above `sn`. The last one always stays.

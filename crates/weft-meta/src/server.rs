@@ -4,6 +4,7 @@
 //! lets go. No borrow lives across a wait.
 
 use crate::committer::{self, Commits};
+use crate::images::Shadow;
 use crate::leases::{LEASES_MAX, Leases};
 use crate::locks::LockWaiters;
 use crate::metrics::Metrics;
@@ -101,6 +102,9 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
     }
     tracing::info!(group = settings.group, %epoch, sn = %started.journal.next_sn(),
         inodes = started.state.statistics().inodes, "leading");
+    // What the images are made of begins as a copy, while nobody has to wait for it yet.
+    let sn = Sn(started.journal.next_sn().0 - 1);
+    let shadow = Shadow::new(&started.state, sn, started.journal_epoch);
     let now = env.now();
     let mut pairs = Pairs::new(&started.state, settings.terms(), now)?;
     pairs.take_addresses(&view);
@@ -152,7 +156,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
     meta.spawn("session clock", crate::expiry::run(meta.clone()));
     meta.spawn("pair clock", crate::pairs::run_clock(meta.clone()));
     meta.spawn("deletions", crate::deletions::run(meta.clone()));
-    meta.spawn("images", crate::images::run(meta.clone()));
+    meta.spawn("images", crate::images::run(meta.clone(), shadow));
     tracing::info!(%address, "serving");
     Ok(Server {
         meta,

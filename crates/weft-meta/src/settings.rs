@@ -29,9 +29,9 @@ pub struct Settings {
     pub session_term_ms: u64,
     /// The pairs of data servers.
     pub pair: PairSettings,
-    /// Entries of the journal after which an image is written. In a name space with more inodes
-    /// than this the number of inodes counts instead, so that images do not take more and more of
-    /// the server's time.
+    /// Entries of the journal after which an image is written. In a name space with more than twice
+    /// as many inodes half the number of inodes counts instead, so that images do not take more and
+    /// more of the server's time.
     pub image_every_entries: u64,
 }
 

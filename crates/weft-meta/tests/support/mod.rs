@@ -110,6 +110,7 @@ impl Client {
         request: SessionRequest,
     ) -> Result<Client, CallError> {
         let manners = Rc::new(Manners::default());
+        manners.open.borrow_mut().extend(&request.open_inodes);
         let mine = manners.clone();
         let handler: Handler = Rc::new(move |_, request| match request.method {
             RevokeRequest::METHOD => {
@@ -150,7 +151,8 @@ impl Client {
             session: opened.session,
             epoch: opened.epoch,
             opened,
-            next_operation: Cell::new(1),
+            // One that is taken up has used numbers up.
+            next_operation: Cell::new(if request.session == 0 { 1 } else { 1000 }),
             renewing: RefCell::default(),
         })
     }
@@ -472,5 +474,7 @@ pub async fn pair(env: &Env, address: &str, pair: u32) -> [Member; 2] {
 /// Runs a test with an environment and a directory.
 pub fn run<F: Future<Output = ()>>(test: impl FnOnce(Env, std::path::PathBuf) -> F) {
     let dir = tempfile::tempdir().unwrap();
+    // Only the first test of a process sets it up; the output of the others is there too.
+    let _: Result<(), _> = tracing_subscriber::fmt().with_test_writer().try_init();
     weft_env::real::run(|env| test(env, dir.path().to_owned())).unwrap();
 }

@@ -1,0 +1,311 @@
+//! Leases between sessions, and the end of sessions.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::time::Duration;
+use support::*;
+use weft_wire::Failed;
+use weft_wire::proto::{self, *};
+
+const NONE: i32 = LeaseMode::LeaseNone as i32;
+const READ: i32 = LeaseMode::LeaseRead as i32;
+const WRITE: i32 = LeaseMode::LeaseWrite as i32;
+
+fn mode_of(leases: &[Lease], ino: u64) -> i32 {
+    leases
+        .iter()
+        .find(|lease| lease.ino == ino)
+        .map_or(NONE, |lease| lease.mode)
+}
+
+fn unlink(parent: u64, name: &str) -> op::Op {
+    op::Op::Unlink(Unlink {
+        parent,
+        name: name.to_owned().into(),
+        keep_open: false,
+    })
+}
+
+#[test]
+fn a_change_first_takes_what_others_have_cached() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        b.keep_alive();
+        let absent = a.lookup(1, "f").await.unwrap();
+        assert_eq!(mode_of(&absent.leases, 1), READ);
+        let (made, leases) = b.done(create(1, "f")).await;
+        assert_eq!(a.manners.asked.borrow()[..], [(1, NONE, false)]);
+        let ino = made.attr.unwrap().ino;
+        assert_eq!((mode_of(&leases, ino), mode_of(&leases, 1)), (WRITE, READ));
+        let seq = leases.iter().find(|lease| lease.ino == 1).unwrap().seq;
+
+        // The size is asked from who owns it, and it shares the file then.
+        *b.manners.owed.borrow_mut() = Some(Setattr {
+            size: Some(4711),
+            allocated: Some(8192),
+            ..Default::default()
+        });
+        let found = a.lookup(1, "f").await.unwrap();
+        assert_eq!(b.manners.asked.borrow()[..], [(ino, READ, false)]);
+        assert_eq!(found.inode.unwrap().attr.unwrap().size, 4711);
+        assert_eq!(mode_of(&found.leases, ino), READ);
+        assert!(found.leases.iter().all(|lease| lease.seq > seq));
+
+        // Both read now; to write one has to take the other's lease.
+        let (_, leases) = a.done(op::Op::WriteLease(WriteLease { ino })).await;
+        assert_eq!(mode_of(&leases, ino), WRITE);
+        assert_eq!(b.manners.asked.borrow()[1..], [(ino, NONE, false)]);
+        // A listing leaves out what another writes.
+        let listed = b.list(1, true).await;
+        assert!(listed.entries[0].inode.is_none());
+        assert_eq!(mode_of(&listed.leases, 1), READ);
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_open_file_lives_on_when_another_unlinks_it() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        b.keep_alive();
+        let ino = a.create(1, "f").await;
+        a.manners.open.borrow_mut().insert(ino);
+        // It loses its lease but has it open still: it is asked again when that matters.
+        let (_, _) = b.done(op::Op::WriteLease(WriteLease { ino })).await;
+        assert_eq!(a.manners.asked.borrow()[..], [(ino, NONE, false)]);
+        a.manners.asked.borrow_mut().clear();
+        b.done(unlink(1, "f")).await;
+        assert_eq!(
+            a.manners.asked.borrow()[..],
+            [(1, NONE, false), (ino, NONE, true)]
+        );
+        assert_eq!(
+            a.inode(ino)
+                .await
+                .unwrap()
+                .inode
+                .unwrap()
+                .attr
+                .unwrap()
+                .nlink,
+            0
+        );
+        a.manners.open.borrow_mut().remove(&ino);
+        a.done(op::Op::Release(Release { ino })).await;
+        assert_eq!(
+            failed(a.inode(ino).await.unwrap_err()),
+            Failed::Errno(libc::ESTALE)
+        );
+        server.stop().await;
+    });
+}
+
+#[test]
+fn the_objects_of_deleted_files_are_dropped_and_forgotten() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        let mut inos = Vec::new();
+        for i in 0..10 {
+            let name = format!("f{i}");
+            inos.push(a.create(1, &name).await);
+            a.done(unlink(1, &name)).await;
+        }
+        let dropped = members[0].dropped.clone();
+        until(&env, "all objects are dropped", || {
+            dropped.borrow().len() == 10
+        })
+        .await;
+        let names: Vec<u64> = dropped.borrow().iter().map(|object| object.ino).collect();
+        assert_eq!(names, inos);
+        for _ in 0..200 {
+            if a.call(&StatusRequest {}).await.unwrap().deletions_queued == 0 {
+                return server.stop().await;
+            }
+            env.sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the queue is never empty");
+    });
+}
+
+#[test]
+fn who_does_not_answer_is_fenced_and_what_it_wrote_is_found_again() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        b.keep_alive();
+        let ino = a.create(1, "f").await;
+        members.iter().for_each(|member| member.length.set(5000));
+        a.manners.deaf.set(true);
+        let found = b.lookup(1, "f").await.unwrap().inode.unwrap();
+        assert_eq!(found.attr.unwrap().size, 5000);
+        for member in &members {
+            assert!(
+                member
+                    .fenced
+                    .borrow()
+                    .iter()
+                    .all(|fence| fence.session == a.session)
+            );
+            assert!(!member.fenced.borrow().is_empty());
+        }
+        let asked: Vec<u64> = members
+            .iter()
+            .flat_map(|member| member.fenced.borrow().clone())
+            .flat_map(|fence| fence.objects)
+            .map(|object| object.ino)
+            .collect();
+        assert_eq!(asked, [ino], "one member is asked");
+        let fenced = Client::with(
+            &env,
+            server.address(),
+            SessionRequest {
+                session: a.session,
+                ..Default::default()
+            },
+        )
+        .await
+        .err()
+        .unwrap();
+        assert!(matches!(failed(fenced), Failed::Fenced(_)));
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_session_that_is_not_renewed_ends_and_its_locks_are_free() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        b.keep_alive();
+        let ino = b.create(1, "f").await;
+        let lock = |owner| {
+            op::Op::SetLock(SetLock {
+                ino,
+                lock: Some(FileLock {
+                    kind: proto::file_lock::Kind::Exclusive as i32,
+                    flock: true,
+                    owner,
+                    last: u64::MAX,
+                    ..Default::default()
+                }),
+            })
+        };
+        a.done(lock(1)).await;
+        let refused = b.change(lock(2)).await.unwrap().reply.unwrap();
+        assert_eq!(refused.failure_errno, libc::EAGAIN as u32);
+        assert!(refused.conflict.is_some() && b.manners.freed.borrow().is_empty());
+        a.stop_renewing();
+        until(&env, "the lock is freed", || {
+            b.manners.freed.borrow()[..] == [ino]
+        })
+        .await;
+        b.done(lock(2)).await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn sessions_of_an_earlier_reign_count_as_readers_until_they_are_back() {
+    run(|env, dir| async move {
+        let first = server(&env, &dir).await;
+        let members = pair(&env, first.address(), 0).await;
+        let a = Client::open(&env, first.address()).await;
+        let b = Client::open(&env, first.address()).await;
+        let ino = a.create(1, "open").await;
+        let owned = b.create(1, "owned").await;
+        drop(members);
+        first.stop().await;
+
+        let second = server(&env, &dir).await;
+        let taken_up = |session, open: &[u64], writes: &[u64]| SessionRequest {
+            session,
+            open_inodes: open.to_vec(),
+            write_leases: writes.to_vec(),
+            ..Default::default()
+        };
+        let b = Client::with(&env, second.address(), taken_up(b.session, &[], &[owned]))
+            .await
+            .unwrap();
+        b.keep_alive();
+        assert_eq!(b.opened.write_leases, [owned]);
+        // `a` may have the directory cached: the change waits for it to come back.
+        let begin = env.now();
+        let request = b.request(unlink(1, "open"));
+        let (connection, inner) = (b.connection.clone(), env.clone());
+        let done = std::rc::Rc::new(std::cell::Cell::new(None));
+        let tell = done.clone();
+        let task = env.spawn("unlink", async move {
+            let reply = connection
+                .call(&request, weft_rpc::Payload::none())
+                .await
+                .unwrap()
+                .0;
+            assert_eq!(reply.reply.unwrap().failure_errno, 0);
+            tell.set(Some(inner.now()));
+        });
+        env.sleep(Duration::from_millis(100)).await;
+        assert!(
+            done.get().is_none(),
+            "nobody may unlink what a client may have cached"
+        );
+        let a = Client::with(&env, second.address(), taken_up(a.session, &[ino], &[ino]))
+            .await
+            .unwrap();
+        a.keep_alive();
+        until(&env, "the unlink is done", || task.is_finished()).await;
+        assert!(done.get().unwrap().since(begin) >= Duration::from_millis(100));
+        assert_eq!(a.manners.asked.borrow()[..], [(ino, NONE, true)]);
+        assert_eq!(
+            a.inode(ino)
+                .await
+                .unwrap()
+                .inode
+                .unwrap()
+                .attr
+                .unwrap()
+                .nlink,
+            0
+        );
+        second.stop().await;
+    });
+}
+
+#[test]
+fn who_never_comes_back_delays_others_by_a_term_only() {
+    run(|env, dir| async move {
+        let first = server(&env, &dir).await;
+        let _gone = Client::open(&env, first.address()).await;
+        first.stop().await;
+        let second = server(&env, &dir).await;
+        let b = Client::open(&env, second.address()).await;
+        b.keep_alive();
+        let begin = env.now();
+        b.mkdir(1, "d").await;
+        let waited = env.now().since(begin);
+        assert!(waited >= Duration::from_millis(300), "{waited:?}");
+        assert!(waited < Duration::from_secs(2), "{waited:?}");
+        let begin = env.now();
+        b.mkdir(1, "e").await;
+        assert!(env.now().since(begin) < Duration::from_millis(200));
+        second.stop().await;
+    });
+}
