@@ -43,8 +43,8 @@ const RESERVE_BYTES: u64 = 64 << 10;
 /// The log is written anew when it has this many records (1 MiB) more than twice what it began
 /// with: then at least half of them are garbage or the list is still small.
 const SLACK_RECORDS: u64 = 32 << 10;
-/// Bytes read or written at a time when a whole log is.
-const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes read or written at a time when a whole log is. Small in tests, so that marks come between.
+const CHUNK_BYTES: usize = if cfg!(test) { 128 } else { 1 << 20 };
 
 /// What a mark is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

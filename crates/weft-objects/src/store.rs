@@ -395,20 +395,16 @@ impl Store {
         }
         check_end(fill.length.unwrap_or(0), 0)?;
         let object = self.0.objects.existing_or_new(id).await?;
-        if let Some(length) = fill.length {
-            self.0.objects.truncate(&object, length, true).await?;
-        }
-        let length = fill.length.unwrap_or(object.length());
         let objects = &self.0.objects;
+        let length = fill.length.unwrap_or(object.length());
         objects
             .replace(&object, &fill.blocks, &fill.payload, length)
             .await?;
-        for &block in &fill.holes {
-            if block * BLOCK_BYTES < object.length() {
-                objects.punch_blocks(&object, block..block + 1).await?;
-            }
-        }
-        objects.extend(&object, length)
+        let end = object.length().div_ceil(BLOCK_BYTES);
+        let holes = &fill.holes[..fill.holes.partition_point(|&block| block < end)];
+        objects.punch_list(&object, holes).await?;
+        objects.truncate(&object, length, true).await?;
+        objects.extend(&object, length).await
     }
 
     /// Up to `max` objects after `after`, in order, with their lengths.
