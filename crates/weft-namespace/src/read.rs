@@ -319,6 +319,7 @@ impl State {
         let counts = &self.counts;
         let memory_bytes = inodes * INODE_BYTES
             + counts.directories * DIRECTORY_BYTES
+            + counts.inhabited * FIRST_ENTRY_BYTES
             + counts.entries * ENTRY_BYTES
             + counts.name_bytes
             + counts.target_bytes
@@ -342,7 +343,9 @@ impl State {
 // are a little over half full where keys only grow) and the allocator's overhead. tests/memory.rs
 // holds the estimate against the truth.
 const INODE_BYTES: u64 = size_of::<Inode>() as u64 + 16 + 30;
-const DIRECTORY_BYTES: u64 = 110 + 200;
+const DIRECTORY_BYTES: u64 = 96;
+// The first entry of a directory takes a whole node of each of its two trees.
+const FIRST_ENTRY_BYTES: u64 = 400;
 const ENTRY_BYTES: u64 = 58 + 25 + 12;
 const XATTR_BYTES: u64 = 32 * 2 + 32;
 const LEASE_BYTES: u64 = 30 + 15;

@@ -61,6 +61,8 @@ pub struct State {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counts {
     pub directories: u64,
+    /// Directories that have entries.
+    pub inhabited: u64,
     pub entries: u64,
     pub name_bytes: u64,
     pub target_bytes: u64,
@@ -262,6 +264,7 @@ impl State {
         }) = self.get_mut(parent)
         {
             directory.insert(name, ino);
+            self.counts.inhabited += u64::from(directory.len() == 1);
             self.counts.entries += 1;
             self.counts.name_bytes += name.len() as u64;
         }
@@ -274,6 +277,7 @@ impl State {
         }) = self.get_mut(parent)
         {
             directory.remove(cookie);
+            self.counts.inhabited -= u64::from(directory.is_empty());
             self.counts.entries -= 1;
             self.counts.name_bytes -= name.len() as u64;
         }

@@ -391,6 +391,7 @@ impl Loader {
                 "a name twice in directory {ino}"
             );
             directory.restore(entry.cookie, &entry.name, Ino(entry.ino));
+            counts.inhabited += u64::from(directory.len() == 1);
             counts.entries += 1;
             counts.name_bytes += entry.name.len() as u64;
         }
