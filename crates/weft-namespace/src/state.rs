@@ -203,23 +203,17 @@ impl State {
         self.inodes.get(&ino).map(|inode| inode.attr(ino))
     }
 
-    /// A reply that tells an inode and, for a regular file, its layout.
+    /// A reply that tells an inode and, for a regular file, its layout and what is to be trimmed:
+    /// who caches the file by this reply must know what of the objects reads as zeros.
     pub(crate) fn file_reply(&self, ino: Ino) -> proto::OpReply {
         let inode = self.inodes.get(&ino);
+        let trim = self.trims.get(&ino);
         proto::OpReply {
             attr: inode.map(|inode| inode.attr(ino)),
             layout: inode.and_then(|inode| inode.layout()),
-            ..proto::OpReply::default()
-        }
-    }
-
-    /// The same with the trimming that is to be done: for who may do it, the next to write.
-    pub(crate) fn writer_reply(&self, ino: Ino) -> proto::OpReply {
-        let trim = self.trims.get(&ino);
-        proto::OpReply {
             trim_seq: trim.map_or(0, |trim| trim.seq),
             trim_from: trim.map_or(0, |trim| trim.from),
-            ..self.file_reply(ino)
+            ..proto::OpReply::default()
         }
     }
 

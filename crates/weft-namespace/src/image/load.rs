@@ -405,8 +405,7 @@ impl Loader {
             "an attribute of unknown inode {ino}"
         );
         demand!(
-            setxattr::space(&record.name).is_ok()
-                && record.value.len() <= setxattr::XATTR_VALUE_MAX,
+            setxattr::is_name(&record.name) && record.value.len() <= setxattr::XATTR_VALUE_MAX,
             "an attribute of inode {ino}"
         );
         let xattrs = self.state.xattrs.entry(ino).or_default();

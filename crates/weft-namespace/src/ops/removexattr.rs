@@ -8,7 +8,7 @@ use weft_wire::proto::{self, OpReply};
 
 pub(super) fn check(state: &State, ctx: &Context, op: &proto::Removexattr) -> Result<(), Errno> {
     let inode = state.get(Ino(op.ino))?;
-    setxattr::check_writable(ctx.cred, inode, setxattr::space(&op.name)?)?;
+    setxattr::check_writable(ctx.cred, inode, &op.name)?;
     let xattrs = state.xattrs.get(&Ino(op.ino));
     if xattrs.is_some_and(|xattrs| xattrs.contains_key(&op.name[..])) {
         Ok(())

@@ -131,7 +131,7 @@ fn check_mode(ctx: &Context, op: &proto::Setattr, inode: &Inode) -> Result<u16, 
             return Err(Errno::EOPNOTSUPP);
         }
         mode = (wanted & 0o7777) as u16;
-        if !access::owns(ctx.cred, inode) && !only_drops_set_id(ctx, op, inode, mode) {
+        if !access::owns(ctx.cred, inode) && !only_drops_set_id(op, inode, mode) {
             return Err(Errno::EPERM);
         }
         let gid = op.gid.unwrap_or(inode.gid);
@@ -148,12 +148,11 @@ fn check_mode(ctx: &Context, op: &proto::Setattr, inode: &Inode) -> Result<u16, 
     Ok(mode)
 }
 
-/// Who may write a file takes its set-id bits away by writing; a kernel that writes for him says so
-/// by a change of mode that does just that.
-fn only_drops_set_id(ctx: &Context, op: &proto::Setattr, inode: &Inode, mode: u16) -> bool {
+/// Who writes a file takes its set-id bits away by writing: his client says so for the descriptor
+/// that he writes to, by a change of mode that does just that.
+fn only_drops_set_id(op: &proto::Setattr, inode: &Inode, mode: u16) -> bool {
     let dropped = inode.mode & !mode;
-    let writer = op.by_handle || access::check(ctx.cred, inode, WRITE).is_ok();
-    writer
+    op.by_handle
         && matches!(inode.body, Body::File(_))
         && mode & !inode.mode == 0
         && dropped != 0
@@ -206,6 +205,9 @@ pub(super) fn commit(
         } => {
             if let Some(size) = op.size {
                 state.check_no_other_writer(ino, ctx.session)?;
+                if is_idle(state, ctx, op, size, mode) {
+                    return Ok(state.file_reply(ino));
+                }
                 state.set_size(ino, size, ctx.session);
             }
             if let Some(inode) = state.get_mut(ino) {
@@ -219,12 +221,21 @@ pub(super) fn commit(
             }
         }
     }
-    let sized = op.size.is_some() && !op.owed;
-    Ok(if sized {
-        state.writer_reply(ino)
-    } else {
-        state.file_reply(ino)
-    })
+    Ok(state.file_reply(ino))
+}
+
+/// truncate(2) to the size that a file has leaves its times alone; ftruncate(2) and open(2) do not.
+/// The size of a file that is being written is only known to its writer.
+fn is_idle(state: &State, ctx: &Context, op: &proto::Setattr, size: u64, mode: u16) -> bool {
+    let ino = Ino(op.ino);
+    let only_size = proto::Setattr {
+        ino: op.ino,
+        size: op.size,
+        ..proto::Setattr::default()
+    };
+    *op == only_size
+        && state.write_leases.get(&ino) != Some(&ctx.session)
+        && matches!(state.file(ino), Ok((inode, file)) if file.size == size && inode.mode == mode)
 }
 
 fn owe(

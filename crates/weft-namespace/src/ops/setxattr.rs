@@ -21,62 +21,78 @@ pub const XATTR_LIST_MAX: usize = 64 << 10;
 pub const XATTR_TOTAL_MAX: usize = 256 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Space {
+enum Space {
     User,
     Trusted,
     Security,
+    /// `system.`, of which nothing is supported.
+    System,
+    /// What no name space of Linux is.
+    Other,
 }
 
-/// The name space of an attribute's name, which must be well-formed.
-pub(crate) fn space(name: &[u8]) -> Result<Space, Errno> {
+/// The name space of an attribute's name, and the name in it.
+fn space(name: &[u8]) -> Result<(Space, &[u8]), Errno> {
     if name.is_empty() || name.len() > XATTR_NAME_MAX {
         return Err(Errno::ERANGE);
     }
     if name.contains(&0) {
         return Err(Errno::EINVAL);
     }
-    let spaces: [(&[u8], Space); 3] = [
+    let spaces: [(&[u8], Space); 4] = [
         (b"user.", Space::User),
         (b"trusted.", Space::Trusted),
         (b"security.", Space::Security),
+        (b"system.", Space::System),
     ];
-    for (prefix, space) in spaces {
-        if let Some(rest) = name.strip_prefix(prefix) {
-            return if rest.is_empty() {
-                Err(Errno::EINVAL)
-            } else {
-                Ok(space)
-            };
-        }
+    let found = spaces
+        .iter()
+        .find_map(|(prefix, space)| Some((*space, name.strip_prefix(*prefix)?)));
+    Ok(found.unwrap_or((Space::Other, name)))
+}
+
+/// Is this a name that an attribute can have?
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    space(name).is_ok_and(|(space, rest)| check_supported(space, rest).is_ok())
+}
+
+/// What Linux finds out only after the permissions.
+fn check_supported(space: Space, rest: &[u8]) -> Result<(), Errno> {
+    match space {
+        Space::System | Space::Other => Err(Errno::EOPNOTSUPP),
+        Space::User | Space::Trusted | Space::Security if rest.is_empty() => Err(Errno::EINVAL),
+        Space::User | Space::Trusted | Space::Security => Ok(()),
     }
-    Err(Errno::EOPNOTSUPP)
 }
 
 /// May the caller read this attribute? ENODATA hides what is not for him.
-pub(crate) fn check_readable(cred: &Cred, inode: &Inode, space: Space) -> Result<(), Errno> {
+pub(crate) fn check_readable(cred: &Cred, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
+    let (space, rest) = space(name)?;
     match space {
-        Space::Security => Ok(()),
-        Space::Trusted if access::is_root(cred) => Ok(()),
-        Space::Trusted => Err(Errno::ENODATA),
-        Space::User if has_user_xattrs(inode) => access::check(cred, inode, READ),
-        Space::User => Err(Errno::ENODATA),
+        Space::Trusted if !access::is_root(cred) => return Err(Errno::ENODATA),
+        Space::User if !has_user_xattrs(inode) => return Err(Errno::ENODATA),
+        Space::User | Space::Other => access::check(cred, inode, READ)?,
+        Space::Trusted | Space::Security | Space::System => {}
     }
+    check_supported(space, rest)
 }
 
 /// May the caller set or remove this attribute?
-pub(crate) fn check_writable(cred: &Cred, inode: &Inode, space: Space) -> Result<(), Errno> {
+pub(crate) fn check_writable(cred: &Cred, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
+    let (space, rest) = space(name)?;
     match space {
-        Space::Security | Space::Trusted if access::is_root(cred) => Ok(()),
-        Space::Security | Space::Trusted => Err(Errno::EPERM),
-        Space::User if !has_user_xattrs(inode) => Err(Errno::EPERM),
+        Space::Security | Space::Trusted if !access::is_root(cred) => return Err(Errno::EPERM),
+        Space::User if !has_user_xattrs(inode) => return Err(Errno::EPERM),
         // Else anybody could fill up a directory like /tmp.
         Space::User
             if inode.is_directory() && inode.mode & STICKY != 0 && !access::owns(cred, inode) =>
         {
-            Err(Errno::EPERM)
+            return Err(Errno::EPERM);
         }
-        Space::User => access::check(cred, inode, WRITE),
+        Space::User | Space::Other => access::check(cred, inode, WRITE)?,
+        Space::Security | Space::Trusted | Space::System => {}
     }
+    check_supported(space, rest)
 }
 
 fn has_user_xattrs(inode: &Inode) -> bool {
@@ -91,7 +107,7 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Setxattr) -> Resul
     if op.value.len() > XATTR_VALUE_MAX {
         return Err(Errno::E2BIG);
     }
-    check_writable(ctx.cred, inode, space(&op.name)?)?;
+    check_writable(ctx.cred, inode, &op.name)?;
     let existing = state.xattrs.get(&Ino(op.ino));
     let old = existing.and_then(|xattrs| xattrs.get(&op.name[..]));
     match old {

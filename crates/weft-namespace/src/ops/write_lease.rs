@@ -18,5 +18,5 @@ pub(super) fn commit(
     let ino = Ino(op.ino);
     state.check_no_other_writer(ino, ctx.session)?;
     state.give_write_lease(ino, ctx.session);
-    Ok(state.writer_reply(ino))
+    Ok(state.file_reply(ino))
 }

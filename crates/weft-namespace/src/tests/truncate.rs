@@ -94,6 +94,14 @@ fn cutting_shorter_leaves_remains_to_trim() {
     let second = reply.trim_seq;
     w.ok(&user(1), trim_done(f, first));
     assert_eq!(w.state.inode(f).unwrap().trim_seq, second);
+    // Every reply that lets a client cache the file says so.
+    let open = create(ROOT_INO, "f", FileKind::Regular, 0);
+    let open = Create {
+        exclusive: false,
+        ..open
+    };
+    let opened = w.ok(&user(1), Op::Create(open));
+    assert_eq!((opened.trim_seq, opened.trim_from), (second, 100));
     let lease = w.ok(&user(1), Op::WriteLease(WriteLease { ino: f.0 }));
     assert_eq!((lease.trim_seq, lease.trim_from), (second, 100));
     w.ok(&user(1), trim_done(f, second));
@@ -122,6 +130,27 @@ fn cutting_to_nothing_clears_a_trim() {
     w.ok(&user(1), cut(f, 0));
     let inode = w.state.inode(f).unwrap();
     assert_eq!((inode.trim_seq, inode.layout.unwrap().generation), (0, 2));
+}
+
+#[test]
+fn cutting_to_the_same_size_changes_nothing_but_through_a_descriptor() {
+    let mut w = World::new();
+    let f = written(&mut w, "f", 5000);
+    w.drop_lease(f);
+    w.ok(&user(1), cut(f, 70));
+    let before = w.attr(f);
+    w.ok(&user(1), cut(f, 70));
+    assert_eq!(w.attr(f), before);
+    let by_handle = Setattr {
+        size: Some(70),
+        by_handle: true,
+        ..setattr(f)
+    };
+    w.ok(&user(1), Op::Setattr(by_handle));
+    assert_eq!(w.attr(f).mtime, w.now());
+    w.chmod(f, 0o4755);
+    w.ok(&user(1), cut(f, 70));
+    assert_eq!((w.attr(f).mode, w.attr(f).mtime), (0o755, w.now()));
 }
 
 #[test]
