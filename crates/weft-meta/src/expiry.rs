@@ -156,6 +156,7 @@ impl Meta {
                         let fence = FenceRequest {
                             session: session.0,
                             objects: Vec::new(),
+                            refuse_only: false,
                         };
                         let call = connection.call(&fence, Payload::none());
                         match env.timeout(ORDER_PATIENCE, call).await {
@@ -236,12 +237,14 @@ impl Meta {
                 let fence = FenceRequest {
                     session: session.0,
                     objects: Vec::new(),
+                    refuse_only: false,
                 };
                 follower.call(&fence, Payload::none()).await?;
             }
             let fence = FenceRequest {
                 session: session.0,
                 objects,
+                refuse_only: false,
             };
             orders.leader.call(&fence, Payload::none()).await
         };

@@ -244,7 +244,7 @@ async fn listen(meta: &Rc<Meta>) -> Result<String, MetaError> {
     };
     let address = meta.settings.listen.clone();
     let (bound, accepting) =
-        weft_rpc::serve_until(&meta.env, &address, local, on_connection, handler)
+        weft_rpc::serve_task(&meta.env, &address, local, on_connection, handler)
             .await
             .map_err(|source| MetaError::Io {
                 what: format!("listening on {address}"),

@@ -167,7 +167,12 @@ impl Drop for Replier {
 
 type Answer = Result<(Bytes, Bytes), CallError>;
 
+thread_local! {
+    static NEXT_NUMBER: Cell<u64> = const { Cell::new(1) };
+}
+
 struct Inner {
+    number: u64,
     peer: String,
     identity: RefCell<Identity>,
     next_id: Cell<u64>,
@@ -269,6 +274,7 @@ impl Connection {
         handler: Handler,
     ) -> Connection {
         let inner = Rc::new(Inner {
+            number: NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1),
             peer,
             identity: RefCell::new(identity),
             next_id: Cell::new(1),
@@ -421,6 +427,12 @@ impl Connection {
     /// Address of the other side, for logs.
     pub fn peer(&self) -> &str {
         &self.0.peer
+    }
+
+    /// Grows from connection to connection of this process, in the order of their handshakes: of two
+    /// connections of one peer the one with the greater number is the newer. Not for logs.
+    pub fn number(&self) -> u64 {
+        self.0.number
     }
 
     /// The same connection (not merely the same address).

@@ -11,4 +11,4 @@ mod connection;
 mod listen;
 
 pub use connection::{CallError, Connection, Handler, Payload, Replier, Request};
-pub use listen::{Local, connect, serve, serve_until};
+pub use listen::{Local, connect, serve, serve_task};

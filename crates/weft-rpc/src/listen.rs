@@ -164,7 +164,7 @@ pub async fn serve(
     on_connection: impl Fn(Connection) + 'static,
     handler: Handler,
 ) -> io::Result<String> {
-    let (bound, _) = serve_until(env, address, local, on_connection, handler).await?;
+    let (bound, _) = serve_task(env, address, local, on_connection, handler).await?;
     Ok(bound)
 }
 
@@ -173,7 +173,7 @@ pub async fn serve(
 ///
 /// # Errors
 /// If the address cannot be listened on.
-pub async fn serve_until(
+pub async fn serve_task(
     env: &Env,
     address: &str,
     local: Local,

@@ -70,6 +70,8 @@ methods! {
     84 FetchRequest -> proto::FetchReply;
     85 ListRequest -> proto::ListReply;
     86 FilledRequest -> proto::FilledReply;
+    87 ClearRequest -> proto::ClearReply;
+    88 PingRequest -> proto::PingReply;
 }
 
 /// Why the other side did not do a request: `Failure` as a Rust enum.
