@@ -97,7 +97,16 @@ impl Core {
 
     /// `future`, or EIO when the patience is over.
     pub async fn patiently<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
-        match self.env.timeout(self.patience(), future).await {
+        self.within(self.patience(), future).await
+    }
+
+    /// `future`, or EIO when it takes longer.
+    pub async fn within<T>(
+        &self,
+        limit: Duration,
+        future: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        match self.env.timeout(limit, future).await {
             Ok(result) => result,
             Err(_) => Err(Errno(libc::EIO)),
         }

@@ -28,6 +28,9 @@ const RECONNECT_PAUSES_MS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 /// A request for the session that is not answered for this long is sent elsewhere.
 const SESSION_PATIENCE: Duration = Duration::from_secs(5);
+/// Changes whose numbers may lie between the oldest unanswered one and the newest: the service keeps
+/// the replies of all of them, and refuses more than 4096.
+const OUTSTANDING_MAX: u64 = 2048;
 /// Pause before a request is sent again that the server could not serve.
 const UNAVAILABLE_PAUSE: Duration = Duration::from_millis(5);
 
@@ -57,6 +60,8 @@ pub(crate) struct Session {
     linked: Notify,
     next_operation: Cell<u64>,
     unanswered: RefCell<BTreeSet<u64>>,
+    /// Told when a change is no longer outstanding.
+    answered: Notify,
     closed: Cell<bool>,
     pub root: Cell<u64>,
     last_failure: RefCell<String>,
@@ -69,7 +74,12 @@ struct Numbered<'a>(&'a Session, u64);
 
 impl Drop for Numbered<'_> {
     fn drop(&mut self) {
-        self.0.unanswered.borrow_mut().remove(&self.1);
+        let mut unanswered = self.0.unanswered.borrow_mut();
+        let was_oldest = unanswered.first() == Some(&self.1);
+        unanswered.remove(&self.1);
+        if was_oldest {
+            self.0.answered.notify_waiters();
+        }
     }
 }
 
@@ -104,6 +114,7 @@ impl Session {
             linked: Notify::new(),
             next_operation: Cell::new(1),
             unanswered: RefCell::default(),
+            answered: Notify::new(),
             closed: Cell::new(false),
             root: Cell::new(weft_types::ROOT_INO.0),
             last_failure: RefCell::default(),
@@ -261,6 +272,9 @@ impl Session {
         let changing = async {
             let mut numbered: Option<Numbered<'_>> = None;
             loop {
+                if numbered.is_none() {
+                    self.number_free().await;
+                }
                 let link = self.connected().await;
                 match &numbered {
                     // A new session knows nothing of the old one's operations.
@@ -294,6 +308,19 @@ impl Session {
             // A lock's conflict is told beside the errno.
             _ if reply.reply.as_ref().is_some_and(|r| r.conflict.is_some()) => Ok((reply, link)),
             errno => Err(Errno(errno as i32)),
+        }
+    }
+
+    /// Waits while too many changes are outstanding: one that waits for a lease of somebody's must
+    /// not let the replies of all later ones pile up.
+    async fn number_free(&self) {
+        loop {
+            let answered = self.answered.notified();
+            let oldest = self.unanswered.borrow().first().copied();
+            if oldest.is_none_or(|oldest| self.next_operation.get() - oldest < OUTSTANDING_MAX) {
+                return;
+            }
+            answered.await;
         }
     }
 

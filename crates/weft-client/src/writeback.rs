@@ -30,6 +30,8 @@ const PARTS_MAX: usize = 256;
 const SCAN_MAX: usize = 1024;
 /// Messages about size and times that may be on their way at a time.
 const TELLING_MAX: usize = 16;
+/// A flush waits this much longer than the patience of its messages, whose errors say more.
+const FLUSH_GRACE: Duration = Duration::from_secs(3);
 /// Leases of evicted inodes that may be on their way back at a time; further ones wait.
 const GIVING_MAX: usize = 16;
 
@@ -199,7 +201,7 @@ impl Core {
         }
         let round = self.want_flush(node);
         self.pump();
-        self.patiently(async {
+        self.within(self.patience() + FLUSH_GRACE, async {
             loop {
                 let wake = node.wake.notified();
                 if !node.state.borrow().buffer.is_outstanding(round) {
