@@ -26,6 +26,9 @@ pub struct Object {
     pub blocks: BTreeSet<u64>,
 }
 
+/// An object, and where in it a write begins and ends.
+type Flying = ((u64, u32), u64, u64);
+
 /// What both members of a pair hold, and what is made to go wrong.
 #[derive(Default)]
 pub struct Store {
@@ -38,7 +41,7 @@ pub struct Store {
     /// Answer to every write, if not 0.
     pub write_errno: Cell<i32>,
     /// Writes in progress, to see that none overlap.
-    pub flying: RefCell<Vec<((u64, u32), u64, u64)>>,
+    pub flying: RefCell<Vec<Flying>>,
     pub overlapped: Cell<bool>,
     /// Every write takes this long.
     pub write_delay: Cell<Duration>,
@@ -149,7 +152,6 @@ async fn keep_registered(
             let recovered = RecoveredRequest {
                 pair,
                 epoch: told.epoch,
-                ..Default::default()
             };
             let _ = link.call(&recovered, Payload::none()).await;
         }
@@ -206,8 +208,7 @@ fn on_request(
                     .map(|e| (object, e.offset, e.offset + u64::from(e.length)))
                     .collect();
                 for (of, start, end) in &mine {
-                    let clash =
-                        |(o, s, e): &((u64, u32), u64, u64)| o == of && s < end && start < e;
+                    let clash = |(o, s, e): &Flying| o == of && s < end && start < e;
                     if store.flying.borrow().iter().any(clash) {
                         store.overlapped.set(true);
                     }
@@ -328,13 +329,9 @@ fn on_request(
                         .map_or(0, |held| held.bytes.len() as u64)
                 })
                 .collect();
-            request.replier.send::<FenceRequest>(
-                &FenceReply {
-                    lengths,
-                    ..Default::default()
-                },
-                Payload::none(),
-            );
+            request
+                .replier
+                .send::<FenceRequest>(&FenceReply { lengths }, Payload::none());
         }
         DropObjectsRequest::METHOD => {
             let drop: DropObjectsRequest = request.decode().unwrap();
