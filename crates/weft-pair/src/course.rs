@@ -77,13 +77,13 @@ pub enum Answer {
         /// On both.
         both: bool,
     },
-    /// An error of a disk. If `differ`, one member may have the bytes and the other not: make the
-    /// copies equal before anything else touches these blocks.
+    /// An error of a disk. One member may have the bytes and the other not.
     Errno {
         /// What the application sees.
         errno: i32,
-        /// The two copies may differ.
-        differ: bool,
+        /// The copies have to be made equal to this member's: it is the one that failed, so that
+        /// the other needs no new space for it. None: there is no other copy that counts.
+        equal_to: Option<Member>,
     },
     /// Another epoch is in force and this member is not the only one: ask again.
     Stale {
@@ -97,7 +97,6 @@ pub enum Answer {
 pub struct Course {
     me: Member,
     epoch: Epoch,
-    mode: Mode,
     /// None: in progress.
     own: Option<Copied>,
     /// None: in progress. `Done` from the start if nothing is forwarded.
@@ -113,7 +112,6 @@ impl Course {
         Course {
             me,
             epoch: state.epoch,
-            mode: state.mode,
             own: None,
             twin: (!forwarded).then_some(Copied::Done),
             forwarded,
@@ -144,16 +142,15 @@ impl Course {
     }
 
     /// The answer, once there is one, under the state in force now. None: wait for a copy to end,
-    /// or (when held) for another state.
-    pub fn answer(&self, now: &PairState) -> Option<Answer> {
+    /// or (when held) for another state. `twin_counts`: what the twin refuses fails the write
+    /// ([`crate::MemberSide::twin_counts`]).
+    pub fn answer(&self, now: &PairState, twin_counts: bool) -> Option<Answer> {
         // Writers of the asynchronous protocols go on after the first copy; the rest is owed.
         if self.copies_before_answer == 1 && self.own == Some(Copied::Done) {
             let both = self.forwarded && self.twin == Some(Copied::Done);
             return Some(Answer::Done { both });
         }
         let (own, twin) = (self.own?, self.twin?);
-        // In RECOVERING the twin is not current: what it refuses stays in the modified list.
-        let twin_counts = self.mode == Mode::Both;
         match (own, twin) {
             (Copied::Done, Copied::Done) => Some(Answer::Done {
                 both: self.forwarded,
@@ -161,18 +158,18 @@ impl Course {
             (Copied::Done, Copied::Errno(_)) if !twin_counts => Some(Answer::Done { both: false }),
             (Copied::Done, Copied::Errno(errno)) => Some(Answer::Errno {
                 errno,
-                differ: true,
+                equal_to: Some(self.me.twin()),
             }),
             (Copied::Errno(errno), Copied::Done | Copied::Errno(_)) => Some(Answer::Errno {
                 errno,
-                differ: self.forwarded,
+                equal_to: self.forwarded.then_some(self.me),
             }),
             (_, Copied::Unknown) if now.epoch == self.epoch => None,
             (own, Copied::Unknown) => Some(match (own, now.mode.sole() == Some(self.me)) {
                 (Copied::Done, true) => Answer::Done { both: false },
                 (Copied::Errno(errno), true) => Answer::Errno {
                     errno,
-                    differ: false,
+                    equal_to: None,
                 },
                 _ => Answer::Stale { current: now.epoch },
             }),
@@ -222,11 +219,11 @@ mod tests {
     fn a_synchronous_write_is_answered_when_both_have_it() {
         let both = state(3, Mode::Both);
         let mut write = course(Protocol::ServerSync, Mode::Both);
-        assert_eq!(write.answer(&both), None);
+        assert_eq!(write.answer(&both, true), None);
         write.own_ended(Copied::Done);
-        assert_eq!(write.answer(&both), None);
+        assert_eq!(write.answer(&both, true), None);
         write.twin_ended(Copied::Done);
-        assert_eq!(write.answer(&both), Some(Answer::Done { both: true }));
+        assert_eq!(write.answer(&both, true), Some(Answer::Done { both: true }));
     }
 
     #[test]
@@ -235,7 +232,7 @@ mod tests {
         write.own_ended(Copied::Done);
         write.twin_ended(Copied::Unknown);
         assert!(write.is_held());
-        assert_eq!(write.answer(&state(3, Mode::Both)), None);
+        assert_eq!(write.answer(&state(3, Mode::Both), true), None);
         let stale = Some(Answer::Stale { current: Epoch(4) });
         let alone = Some(Answer::Done { both: false });
         for (mode, answer) in [
@@ -246,7 +243,7 @@ mod tests {
             (Mode::Down(ME.twin()), stale),
             (Mode::Both, stale),
         ] {
-            assert_eq!(write.answer(&state(4, mode)), answer, "{mode}");
+            assert_eq!(write.answer(&state(4, mode), true), answer, "{mode}");
         }
     }
 
@@ -256,22 +253,30 @@ mod tests {
         let mut write = course(Protocol::ServerSync, Mode::Both);
         write.own_ended(Copied::Done);
         write.twin_ended(Copied::Errno(28));
-        let differ = |differ| Some(Answer::Errno { errno: 28, differ });
-        assert_eq!(write.answer(&both), differ(true));
+        let errno = |equal_to| {
+            Some(Answer::Errno {
+                errno: 28,
+                equal_to,
+            })
+        };
+        assert_eq!(write.answer(&both, true), errno(Some(ME.twin())));
         let mut write = course(Protocol::ServerSync, Mode::Both);
         write.own_ended(Copied::Errno(28));
-        assert_eq!(write.answer(&both), None);
+        assert_eq!(write.answer(&both, true), None);
         write.twin_ended(Copied::Done);
-        assert_eq!(write.answer(&both), differ(true));
+        assert_eq!(write.answer(&both, true), errno(Some(ME)));
         let mut write = course(Protocol::ServerSync, Mode::Only(ME));
         write.own_ended(Copied::Errno(28));
-        assert_eq!(write.answer(&state(3, Mode::Only(ME))), differ(false));
+        assert_eq!(write.answer(&state(3, Mode::Only(ME)), false), errno(None));
         // A member that is being filled may run full without harm to the writer.
         let mut write = course(Protocol::ServerSync, Mode::Recovering(ME));
         write.own_ended(Copied::Done);
         write.twin_ended(Copied::Errno(28));
         let state = state(3, Mode::Recovering(ME));
-        assert_eq!(write.answer(&state), Some(Answer::Done { both: false }));
+        assert_eq!(
+            write.answer(&state, false),
+            Some(Answer::Done { both: false })
+        );
     }
 
     #[test]
@@ -279,6 +284,9 @@ mod tests {
         let both = state(3, Mode::Both);
         let mut write = course(Protocol::ServerAsync, Mode::Both);
         write.own_ended(Copied::Done);
-        assert_eq!(write.answer(&both), Some(Answer::Done { both: false }));
+        assert_eq!(
+            write.answer(&both, true),
+            Some(Answer::Done { both: false })
+        );
     }
 }

@@ -131,6 +131,12 @@ impl MemberSide {
         self.gave_up = Some(self.epoch());
     }
 
+    /// The twin is to have every write: what its disk refuses fails the write. Not while it is being
+    /// filled, until this member has said that both copies are equal.
+    pub fn twin_counts(&self) -> bool {
+        self.mode() == Some(Mode::Both) || self.gave_up == Some(self.epoch())
+    }
+
     /// May this member serve clients at `now`?
     pub fn serves(&self, now: Now) -> Result<PairState, Refusal> {
         let Some(state) = self.state else {

@@ -1,0 +1,455 @@
+//! What the twin asks of this member: second copies, and what recovery, comparing and healing need.
+
+use crate::locks::{Kind, Ticket, blocks_around};
+use crate::marks::{self, Ended};
+use crate::server::{Node, from_name, to_name};
+use crate::settle::span_of;
+use crate::write::{Change, extents_of, holes_of};
+use std::ops::Range;
+use std::rc::Rc;
+use weft_objects::{Fetched, Fill};
+use weft_pair::recovery::Region;
+use weft_rpc::{Payload, Request};
+use weft_types::{BLOCK_BYTES, Epoch, Ino, Member, ObjectId, REGION_BLOCKS};
+use weft_wire::proto;
+use weft_wire::{Failed, Rpc};
+
+/// Objects in one answer about the modified list or the store.
+const OBJECTS_MAX: usize = 2048;
+/// Regions in one answer about the modified list: a few bytes each, far below a frame's bound.
+const REGIONS_MAX: usize = 100_000;
+
+/// The twin asks.
+pub(crate) fn on_twin(node: &Rc<Node>, request: Request) {
+    match request.method {
+        proto::ForwardRequest::METHOD => on_forward(node, request),
+        proto::PingRequest::METHOD => request
+            .replier
+            .send::<proto::PingRequest>(&proto::PingReply {}, Payload::none()),
+        proto::DirtyRequest::METHOD => on_dirty(node, request),
+        proto::ChecksumsRequest::METHOD => on_checksums(node, request),
+        proto::FillRequest::METHOD => on_fill(node, request),
+        proto::FetchRequest::METHOD => on_fetch(node, request),
+        proto::ListRequest::METHOD => on_list(node, request),
+        proto::FilledRequest::METHOD => on_filled(node, request),
+        proto::ClearRequest::METHOD => on_clear(node, request),
+        proto::FenceRequest::METHOD => crate::fence::on_fence(node, request),
+        _ => request
+            .replier
+            .fail(Failed::Refused("not a request for a twin".into())),
+    }
+}
+
+/// A place in the queue for the twin, unless both would wait for each other.
+fn enqueue(
+    node: &Node,
+    object: ObjectId,
+    spans: Vec<Range<u64>>,
+    kind: Kind,
+) -> Result<Ticket, Failed> {
+    if node.me == Member::Zero && node.locks.would_deadlock(object, &spans, kind) {
+        return Err(Failed::Errno(libc::EDEADLK));
+    }
+    Ok(node.locks.enqueue(object, spans, kind))
+}
+
+async fn follows(node: &Node, epoch: u64) -> Result<(), Failed> {
+    node.not_ahead(|side, _| side.follows(Epoch(epoch))).await?;
+    Ok(())
+}
+
+/// For what has waited: the same, without waiting.
+fn still_follows(node: &Node, epoch: u64) -> Result<(), Failed> {
+    node.side.borrow().follows(Epoch(epoch))?;
+    Ok(())
+}
+
+/// METHOD 80.
+fn on_forward(node: &Rc<Node>, request: Request) {
+    let message: proto::ForwardRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    if message.sync {
+        node.clone().spawn("forwarded sync", async move {
+            let synced = async {
+                let object = from_name(message.object)?;
+                follows(&node, message.epoch).await?;
+                let synced = node.store.sync(&[object]).await;
+                synced.map_err(|error| node.store_failed(error))
+            };
+            match synced.await {
+                Ok(()) => request.replier.send::<proto::ForwardRequest>(
+                    &proto::ForwardReply::default(),
+                    Payload::none(),
+                ),
+                Err(failed) => request.replier.fail(failed),
+            }
+        });
+        return;
+    }
+    let checked = (|| {
+        let object = from_name(message.object)?;
+        let change = if message.drop_object {
+            Change::Remove
+        } else if message.extents.is_empty() {
+            Change::Shape {
+                truncate: message.truncate,
+                punch: holes_of(&message.punch)?,
+            }
+        } else {
+            Change::Write {
+                extents: extents_of(&message.extents, &request.payload)?,
+                payload: request.payload.clone(),
+                crc: request.payload_crc,
+            }
+        };
+        Ok((object, change))
+    })();
+    let (object, change) = match checked {
+        Ok(checked) => checked,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    // In the order of arrival, unless the epoch has to be waited for.
+    let ready = still_follows(&node, message.epoch).is_ok();
+    let ticket = match ready.then(|| enqueue(&node, object, change.spans(), Kind::TwinChange)) {
+        Some(Err(failed)) => return request.replier.fail(failed),
+        Some(Ok(ticket)) => Some(ticket),
+        None => None,
+    };
+    node.clone().spawn("forwarded change", async move {
+        match copy(&node, &message, object, &change, ticket).await {
+            Ok(reply) => request
+                .replier
+                .send::<proto::ForwardRequest>(&reply, Payload::none()),
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+/// Takes the second copy of a change.
+async fn copy(
+    node: &Rc<Node>,
+    message: &proto::ForwardRequest,
+    object: ObjectId,
+    change: &Change,
+    ticket: Option<Ticket>,
+) -> Result<proto::ForwardReply, Failed> {
+    let held = match ticket {
+        Some(ticket) => ticket,
+        None => {
+            follows(node, message.epoch).await?;
+            enqueue(node, object, change.spans(), Kind::TwinChange)?
+        }
+    };
+    held.granted().await;
+    let length = match change {
+        Change::Write { .. } => 0,
+        _ => node
+            .store
+            .length(object)
+            .await
+            .map_err(|error| node.store_failed(error))?,
+    };
+    let check = || {
+        still_follows(node, message.epoch)?;
+        if message.session != 0 && node.sessions.borrow().is_fenced(message.session) {
+            return Err(Failed::Fenced(format!(
+                "session {} has ended",
+                message.session
+            )));
+        }
+        Ok(())
+    };
+    check()?;
+    let regions = change.regions(length);
+    let marking = node.marks.begin(
+        &node.store,
+        object,
+        &regions,
+        change.purpose(),
+        node.settings.sync_marks,
+        node.now(),
+    );
+    let intent = marking.await.map_err(|error| node.store_failed(error))?;
+    let done = match check() {
+        Ok(()) => change.apply(node, object).await,
+        Err(failed) => {
+            intent.end(Ended::Alike, node.now());
+            return Err(failed);
+        }
+    };
+    // Whether both have it is for the leader to know; it marks the region, too.
+    intent.end(Ended::Alike, node.now());
+    match done {
+        Ok(()) => {
+            if let Change::Write { payload, .. } = change {
+                node.metrics.copied_bytes.inc_by(payload.len() as u64);
+            }
+            Ok(proto::ForwardReply::default())
+        }
+        Err(weft_objects::Error::BadBlocks { blocks, .. }) => {
+            node.metrics.bad_blocks.inc_by(blocks.len() as u64);
+            tracing::warn!(%object, block = blocks[0], count = blocks.len(),
+                "bad blocks would be written in part; the twin gives them");
+            Ok(proto::ForwardReply { bad_blocks: blocks })
+        }
+        Err(error) => Err(node.store_failed(error)),
+    }
+}
+
+/// METHOD 81.
+fn on_dirty(node: &Rc<Node>, request: Request) {
+    let message: proto::DirtyRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("modified list", async move {
+        if let Err(failed) = follows(&node, message.epoch).await {
+            return request.replier.fail(failed);
+        }
+        let mut reply = proto::DirtyReply {
+            everything: node.store.everything_dirty(),
+            ..Default::default()
+        };
+        let listed = match message.only {
+            Some(only) => match from_name(Some(only)) {
+                Ok(object) => vec![(object, node.store.dirty_regions(object))],
+                Err(failed) => return request.replier.fail(failed),
+            },
+            None => {
+                let after = after(message.after_ino, message.after_generation);
+                node.store.dirty(after, OBJECTS_MAX)
+            }
+        };
+        let full = listed.len() == OBJECTS_MAX;
+        let mut count = 0;
+        for (object, runs) in listed {
+            if count >= REGIONS_MAX {
+                reply.more = true;
+                break;
+            }
+            let regions: Vec<u32> = runs.into_iter().flatten().collect();
+            count += regions.len();
+            reply.objects.push(proto::DirtyObject {
+                object: Some(to_name(object)),
+                regions,
+            });
+        }
+        reply.more |= full;
+        request
+            .replier
+            .send::<proto::DirtyRequest>(&reply, Payload::none());
+    });
+}
+
+fn after(ino: u64, generation: u32) -> Option<ObjectId> {
+    (ino != 0).then_some(ObjectId {
+        ino: Ino(ino),
+        generation,
+    })
+}
+
+/// METHOD 82.
+fn on_checksums(node: &Rc<Node>, request: Request) {
+    let message: proto::ChecksumsRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("checksums", async move {
+        let summed = async {
+            let object = from_name(message.object)?;
+            let region = Region {
+                object,
+                index: message.region,
+            };
+            follows(&node, message.epoch).await?;
+            let held = enqueue(&node, object, vec![span_of(region)], Kind::TwinRead)?;
+            held.granted().await;
+            still_follows(&node, message.epoch)?;
+            node.marks.compared_by_twin(region);
+            let sums = node.store.checksums(object, message.region).await;
+            sums.map_err(|error| node.store_failed(error))
+        };
+        match summed.await {
+            Ok(sums) => {
+                let reply = proto::ChecksumsReply {
+                    checksums: sums.checksums,
+                    length: sums.length,
+                    exists: sums.exists,
+                };
+                request
+                    .replier
+                    .send::<proto::ChecksumsRequest>(&reply, Payload::none());
+            }
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+/// METHOD 83.
+fn on_fill(node: &Rc<Node>, request: Request) {
+    let message: proto::FillRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("fill", async move {
+        let filled = async {
+            let object = from_name(message.object)?;
+            follows(&node, message.epoch).await?;
+            let spans = if message.length.is_some() || !message.exists {
+                vec![crate::locks::WHOLE]
+            } else {
+                let blocks = message.blocks.iter().chain(&message.holes);
+                blocks
+                    .map(|block| {
+                        let start = block.saturating_mul(BLOCK_BYTES);
+                        blocks_around(start, start.saturating_add(BLOCK_BYTES))
+                    })
+                    .collect()
+            };
+            let held = enqueue(&node, object, spans, Kind::TwinChange)?;
+            held.granted().await;
+            still_follows(&node, message.epoch)?;
+            let bytes = request.payload.len() as u64;
+            let fill = Fill {
+                blocks: message.blocks,
+                payload: request.payload.clone(),
+                holes: message.holes,
+                length: message.length,
+                exists: message.exists,
+            };
+            let filled = node.store.fill(object, &fill).await;
+            filled.map_err(|error| node.store_failed(error))?;
+            node.metrics.copied_bytes.inc_by(bytes);
+            Ok::<(), Failed>(())
+        };
+        match filled.await {
+            Ok(()) => request
+                .replier
+                .send::<proto::FillRequest>(&proto::FillReply {}, Payload::none()),
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+/// METHOD 84.
+fn on_fetch(node: &Rc<Node>, request: Request) {
+    let message: proto::FetchRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("fetch", async move {
+        let fetched = async {
+            let object = from_name(message.object)?;
+            if message.blocks.len() as u64 > REGION_BLOCKS {
+                return Err(Failed::Refused("more blocks than a frame holds".into()));
+            }
+            follows(&node, message.epoch).await?;
+            let spans = message
+                .blocks
+                .iter()
+                .map(|block| {
+                    let start = block.saturating_mul(BLOCK_BYTES);
+                    start..start.saturating_add(BLOCK_BYTES)
+                })
+                .collect();
+            let held = enqueue(&node, object, spans, Kind::TwinRead)?;
+            held.granted().await;
+            still_follows(&node, message.epoch)?;
+            let fetched = node.store.fetch(object, &message.blocks).await;
+            fetched.map_err(|error| node.store_failed(error))
+        };
+        match fetched.await {
+            Ok(fetched) => {
+                let mut reply = proto::FetchReply::default();
+                let mut parts = Vec::new();
+                for block in fetched {
+                    reply.status.push(match block {
+                        Fetched::Data(data) => {
+                            parts.push(data);
+                            0
+                        }
+                        Fetched::Hole => 1,
+                        Fetched::Bad => 2,
+                    });
+                }
+                request
+                    .replier
+                    .send::<proto::FetchRequest>(&reply, Payload::parts(parts));
+            }
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+/// METHOD 85.
+fn on_list(node: &Rc<Node>, request: Request) {
+    let message: proto::ListRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("list", async move {
+        let max = (message.max as usize).clamp(1, OBJECTS_MAX);
+        let after = after(message.after_ino, message.after_generation);
+        match node.store.list(after, max).await {
+            Ok(listed) => {
+                let reply = proto::ListReply {
+                    more: listed.len() == max,
+                    objects: listed
+                        .into_iter()
+                        .map(|(object, length)| proto::ListedObject {
+                            object: Some(to_name(object)),
+                            length,
+                        })
+                        .collect(),
+                };
+                request
+                    .replier
+                    .send::<proto::ListRequest>(&reply, Payload::none());
+            }
+            Err(error) => request.replier.fail(node.store_failed(error)),
+        }
+    });
+}
+
+/// METHOD 86.
+fn on_filled(node: &Rc<Node>, request: Request) {
+    let done = request
+        .decode::<proto::FilledRequest>()
+        .and_then(|message| still_follows(node, message.epoch));
+    match done {
+        Ok(()) => {
+            if node.store.everything_dirty() {
+                node.store.clear_everything();
+            }
+            request
+                .replier
+                .send::<proto::FilledRequest>(&proto::FilledReply {}, Payload::none());
+        }
+        Err(failed) => request.replier.fail(failed),
+    }
+}
+
+/// METHOD 87.
+fn on_clear(node: &Rc<Node>, request: Request) {
+    let message: proto::ClearRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("clear", async move {
+        match marks::on_clear(&node, &message).await {
+            Ok(reply) => request
+                .replier
+                .send::<proto::ClearRequest>(&reply, Payload::none()),
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}

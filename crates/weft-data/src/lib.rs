@@ -1,0 +1,42 @@
+//! The data server: keeps objects in a directory, mirrors what it is written to its twin, serves
+//! reads, brings a twin that returns up to date.
+//!
+//! One owner loop in one thread drives the pure crates over weft-env: weft-pair says what this
+//! member may do (docs/protocols/pairs.md), weft-objects keeps the bytes. The binary starts a
+//! server with [`start`] and stops it by [`Server::stop`]; the metadata service decides everything
+//! else over the connection that `registration.rs` keeps.
+//!
+//! | file | what it is about |
+//! |---|---|
+//! | `server.rs` | the server as a whole: its state in force, who is asked what |
+//! | `registration.rs` | the connection to the metadata service: registering, beats, orders |
+//! | `link.rs` | the connection to the twin |
+//! | `locks.rs` | which operations on an object may run at the same time |
+//! | `marks.rs` | which regions may differ from the twin, and when that is over |
+//! | `sessions.rs` | which clients are refused |
+//! | `write.rs` | what this member leads: writes, shapes, removals, syncs |
+//! | `forward.rs` | what the twin asks |
+//! | `read.rs` | reads and maps; healing of bad blocks |
+//! | `settle.rs` | making a region equal on both members |
+//! | `recovery.rs` | bringing the twin up to date |
+//! | `fence.rs` | the end of a session |
+//! | `scrub.rs` | looking for bad blocks and for copies that differ |
+
+mod fence;
+mod forward;
+mod link;
+mod locks;
+mod marks;
+mod metrics;
+mod read;
+mod recovery;
+mod registration;
+mod scrub;
+mod server;
+mod sessions;
+mod settings;
+mod settle;
+mod write;
+
+pub use server::{DataError, Server, start};
+pub use settings::Settings;

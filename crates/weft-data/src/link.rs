@@ -1,0 +1,199 @@
+//! The connection to the twin: made when its address is known, kept, watched by pings, made again.
+//!
+//! A link that breaks is reported at once in a beat (`twin_lost`), and while both members are to
+//! have every write, the report stands until the metadata service has decided another state: what
+//! was on its way when the link broke is held for that decision, so it must come.
+
+use crate::server::Node;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use weft_rpc::{CallError, Connection, Payload};
+use weft_wire::proto::{PingRequest, identity::Role};
+use weft_wire::{Failed, Rpc};
+
+/// Time between two pings.
+const PING_EVERY: Duration = Duration::from_millis(200);
+/// First and longest wait between two attempts to connect.
+const BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
+
+#[derive(Clone)]
+enum State {
+    /// Not tried yet.
+    Idle,
+    Up(Connection),
+    Broken,
+}
+
+/// Why a call to the twin has no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TwinError {
+    /// It answered that it did not do it.
+    Failed(Failed),
+    /// The link is broken: unknown whether it was done.
+    Lost,
+}
+
+/// The link to the twin.
+pub(crate) struct Link {
+    address: RefCell<String>,
+    state: RefCell<State>,
+    /// Broke under the epoch in force.
+    broke: Cell<bool>,
+    changed: Notify,
+}
+
+impl Link {
+    pub fn new() -> Link {
+        Link {
+            address: RefCell::default(),
+            state: RefCell::new(State::Idle),
+            broke: Cell::new(false),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Where the twin is; empty: not known, the last one may still be right.
+    pub fn set_address(&self, address: &str) {
+        if !address.is_empty() && *self.address.borrow() != address {
+            *self.address.borrow_mut() = address.to_owned();
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Another epoch is in force: what broke before has been decided.
+    pub fn new_epoch(&self) {
+        self.broke.set(false);
+    }
+
+    /// It cannot be used now, or (as `latched` asks) it broke under this epoch.
+    pub fn is_lost(&self, latched: bool) -> bool {
+        matches!(*self.state.borrow(), State::Broken) || latched && self.broke.get()
+    }
+
+    /// Asks the twin. Waits for a link that has not been tried yet.
+    pub async fn call<R: Rpc>(
+        &self,
+        request: &R,
+        payload: impl Into<Payload>,
+    ) -> Result<(R::Reply, bytes::Bytes), TwinError> {
+        let connection = loop {
+            let changed = self.changed.notified();
+            match &*self.state.borrow() {
+                State::Up(connection) => break connection.clone(),
+                State::Broken => return Err(TwinError::Lost),
+                State::Idle => {}
+            }
+            changed.await;
+        };
+        match connection.call(request, payload).await {
+            Ok(answer) => Ok(answer),
+            Err(CallError::Failed(failed)) => Err(TwinError::Failed(failed)),
+            Err(CallError::Lost(_)) => Err(TwinError::Lost),
+        }
+    }
+
+    /// Closes it for good: the server stops.
+    pub fn close(&self) {
+        if let State::Up(connection) = &*self.state.borrow() {
+            connection.close("the server stops");
+        }
+    }
+
+    fn set(&self, state: State) {
+        if matches!(state, State::Broken) {
+            self.broke.set(true);
+        }
+        *self.state.borrow_mut() = state;
+        self.changed.notify_waiters();
+    }
+}
+
+/// Keeps the link until the server stops.
+pub(crate) async fn run(node: Rc<Node>) {
+    let link = &node.link;
+    let mut backoff = BACKOFF[0];
+    loop {
+        let address = link.address.borrow().clone();
+        if address.is_empty() {
+            link.changed.notified().await;
+            continue;
+        }
+        match connect(&node, &address).await {
+            Ok(connection) => {
+                tracing::debug!(twin = %address, "link to the twin is up");
+                link.set(State::Up(connection.clone()));
+                node.registration.beat_now();
+                let why = watch(&node, &connection).await;
+                connection.close(&why);
+                link.set(State::Broken);
+                node.registration.beat_now();
+                tracing::info!(twin = %address, why, "link to the twin is broken");
+                backoff = BACKOFF[0];
+            }
+            Err(why) => {
+                if !matches!(*link.state.borrow(), State::Broken) {
+                    tracing::info!(twin = %address, why, "the twin cannot be reached");
+                }
+                link.set(State::Broken);
+                node.registration.beat_now();
+                // A new address ends the wait.
+                let moved = async {
+                    while *link.address.borrow() == address {
+                        link.changed.notified().await;
+                    }
+                };
+                // Either is a reason to try again.
+                let _: Result<(), weft_env::Elapsed> = node.env.timeout(backoff, moved).await;
+                backoff = (backoff * 2).min(BACKOFF[1]);
+            }
+        }
+    }
+}
+
+async fn connect(node: &Rc<Node>, address: &str) -> Result<Connection, String> {
+    let patience = Duration::from_millis(node.settings.link_patience_ms);
+    let handler = crate::server::handler(node);
+    let connecting = weft_rpc::connect(&node.env, address, &node.local, handler);
+    let connection = match node.env.timeout(patience, connecting).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => return Err(error.to_string()),
+        Err(_) => return Err("no answer".into()),
+    };
+    if !node.is_twin(&connection) {
+        connection.close("not the twin");
+        return Err("somebody else listens there".into());
+    }
+    Ok(connection)
+}
+
+/// Returns why the link is no good any more.
+async fn watch(node: &Node, connection: &Connection) -> String {
+    let patience = Duration::from_millis(node.settings.link_patience_ms);
+    loop {
+        // A call on a closed connection fails at once.
+        match node
+            .env
+            .timeout(patience, connection.call(&PingRequest {}, Payload::none()))
+            .await
+        {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return error.to_string(),
+            Err(_) => return format!("no answer for {patience:?}"),
+        }
+        let pause = node.env.timeout(PING_EVERY, connection.closed()).await;
+        if let Ok(why) = pause {
+            return why;
+        }
+    }
+}
+
+/// The id that member `member` of a pair shows in handshakes.
+pub(crate) fn identity_of(pair: u32, member: u32, incarnation: u64) -> weft_wire::proto::Identity {
+    weft_wire::proto::Identity {
+        role: Role::Data.into(),
+        id: u64::from(pair) * 2 + u64::from(member),
+        incarnation,
+    }
+}

@@ -1,0 +1,163 @@
+//! Reads and maps for clients. The life of a read is in docs/protocols/a-read.md.
+
+use crate::locks::{Kind, Ticket, blocks_around};
+use crate::server::{Node, from_name};
+use crate::settle::{self, Unsettled};
+use bytes::Bytes;
+use std::rc::Rc;
+use weft_pair::{Mode, PairState};
+use weft_rpc::{Connection, Payload, Request};
+use weft_types::{Epoch, ObjectId, PAYLOAD_MAX, PairId};
+use weft_wire::Failed;
+use weft_wire::proto;
+
+/// Ranges in one answer to a map.
+const MAP_RANGES_MAX: usize = 4096;
+
+/// METHOD 65.
+pub(crate) fn on_read(node: &Rc<Node>, connection: &Connection, request: Request) {
+    let message: proto::ReadRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let object = match from_name(message.object) {
+        Ok(object) => object,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let end = message.offset.checked_add(u64::from(message.length));
+    let (Some(end), true) = (end, message.length as usize <= PAYLOAD_MAX) else {
+        let why = "a read of more than a frame holds";
+        return request.replier.fail(Failed::Refused(why.into()));
+    };
+    let ticket = ticket(node, object, message.offset, end);
+    let node = node.clone();
+    let connection = connection.number();
+    node.clone().spawn("read", async move {
+        let _loaded = node.loaded();
+        match read(&node, &message, connection, object, ticket).await {
+            Ok(parts) => {
+                let bytes: usize = parts.iter().map(Bytes::len).sum();
+                node.metrics.reads.inc();
+                node.metrics.read_bytes.inc_by(bytes as u64);
+                request
+                    .replier
+                    .send::<proto::ReadRequest>(&proto::ReadReply {}, Payload::parts(parts));
+            }
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+fn ticket(node: &Node, object: ObjectId, start: u64, end: u64) -> Ticket {
+    let span = blocks_around(start, end);
+    node.locks.enqueue(object, vec![span], Kind::Read)
+}
+
+async fn read(
+    node: &Rc<Node>,
+    message: &proto::ReadRequest,
+    connection: u64,
+    object: ObjectId,
+    ticket: Ticket,
+) -> Result<Vec<Bytes>, Failed> {
+    let (pair, epoch) = (PairId(message.pair), Epoch(message.epoch));
+    let end = message.offset + u64::from(message.length);
+    let mut held = Some(ticket);
+    // A block that was just healed may be the neighbour of another one that goes bad: not for ever.
+    for _ in 0..3 {
+        let mut ticket = held
+            .take()
+            .unwrap_or_else(|| self::ticket(node, object, message.offset, end));
+        ticket.granted().await;
+        if epoch > node.side.borrow().epoch() {
+            drop(ticket);
+            node.not_ahead(|side, now| side.admits(pair, epoch, now))
+                .await?;
+            ticket = self::ticket(node, object, message.offset, end);
+            ticket.granted().await;
+        }
+        // Now, not when it arrived: what it waited for may have been the last write here.
+        node.admit(pair, epoch, message.session, connection)?;
+        let reading = node
+            .store
+            .read(object, message.offset, u64::from(message.length));
+        match reading.await {
+            Ok(parts) => return Ok(parts),
+            Err(weft_objects::Error::BadBlocks { blocks, .. }) => {
+                drop(ticket);
+                match settle::heal_found(node, epoch, object, &blocks).await {
+                    Ok(()) => {}
+                    Err(Unsettled::Stale) => {
+                        return Err(Failed::Stale(node.side.borrow().epoch().0));
+                    }
+                    Err(Unsettled::Lost) => {
+                        return Err(Failed::Unavailable(
+                            "a bad block waits for the twin to heal it".into(),
+                        ));
+                    }
+                    Err(_) => return Err(Failed::Errno(libc::EIO)),
+                }
+            }
+            Err(error) => return Err(node.store_failed(error)),
+        }
+    }
+    Err(Failed::Errno(libc::EIO))
+}
+
+/// METHOD 68.
+pub(crate) fn on_map(node: &Rc<Node>, request: Request) {
+    let message: proto::MapRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("map", async move {
+        let mapped = async {
+            let object = from_name(message.object)?;
+            let (pair, epoch) = (PairId(message.pair), Epoch(message.epoch));
+            node.not_ahead(|side, now| side.admits(pair, epoch, now))
+                .await?;
+            let end = message.end.max(message.start);
+            let held = ticket(&node, object, message.start, end);
+            held.granted().await;
+            let now = node.now();
+            let state = node.side.borrow().admits(pair, epoch, now)?;
+            let map = node
+                .store
+                .map(object, message.start, end, MAP_RANGES_MAX)
+                .await
+                .map_err(|error| node.store_failed(error))?;
+            Ok((map, state))
+        };
+        match mapped.await {
+            Ok((map, state)) => {
+                let reply = proto::MapReply {
+                    data: map
+                        .data
+                        .into_iter()
+                        .map(|range| proto::Range {
+                            start: range.start,
+                            end: range.end,
+                        })
+                        .collect(),
+                    more: map.more,
+                    length: map.length,
+                    dstatus: dstatus(&state),
+                    allocated: map.allocated,
+                };
+                request
+                    .replier
+                    .send::<proto::MapRequest>(&reply, Payload::none());
+            }
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+/// 0 none, 1 or 2 one member, 3 both.
+fn dstatus(state: &PairState) -> u32 {
+    match state.mode {
+        Mode::Both => 3,
+        mode => mode.sole().map_or(0, |m| 1 + m.index() as u32),
+    }
+}

@@ -1,0 +1,239 @@
+//! Bringing the twin up to date, at the serving member, in the background.
+//!
+//! The plan is the union of both modified lists (everything, for another store). Each region is
+//! compared under its lock, so that writes, which go to both members all the while, are ordered
+//! against the copying. A kill at any moment loses nothing: regions leave the lists only when both
+//! copies are stable, and a new recovery compares what is still listed. When nothing is left, this
+//! member gives up its unlimited right and says so to the metadata service.
+
+use crate::marks::regions_in;
+use crate::server::{Node, Progress, from_name};
+use crate::settle::{self, Unsettled};
+use std::rc::Rc;
+use std::time::Duration;
+use weft_pair::PairState;
+use weft_pair::recovery::{Bucket, Plan, Region, Share, regions_of};
+use weft_rpc::Payload;
+use weft_types::{ObjectId, REGION_BYTES};
+use weft_wire::proto;
+
+/// Objects asked for at a time.
+const PAGE: u32 = 1024;
+/// How often the rate is set anew.
+const RATE_EVERY: Duration = Duration::from_millis(250);
+/// Wait after a region that could not be made equal (a full or failing disk).
+const PAUSE: Duration = Duration::from_secs(1);
+/// Wait before something that was interrupted is tried again.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Recovers under `state`, until both are equal or another state is in force.
+pub(crate) async fn run(node: Rc<Node>, state: PairState) {
+    let started = node.now();
+    let current = || node.side.borrow().epoch() == state.epoch;
+    loop {
+        match plan(&node, &state).await {
+            Ok(plan) => {
+                if current() {
+                    tracing::info!(
+                        regions = plan.left(),
+                        all = state.fill_all,
+                        "recovery begins"
+                    );
+                    *node.plan.borrow_mut() = Some(plan);
+                }
+                break;
+            }
+            Err(error) => tracing::debug!(?error, "what is to be recovered is not known yet"),
+        }
+        if !current() {
+            return;
+        }
+        node.env.sleep(AGAIN).await;
+    }
+    let moved = copy_all(&node, &state).await;
+    node.progress.set(Progress::default());
+    if !current() {
+        tracing::info!("recovery was interrupted");
+        return;
+    }
+    let took = node.now().saturating_sub(started);
+    tracing::info!(bytes = moved, ?took, "both copies are equal");
+    // Said until it is heard: under this epoch nothing else can come of it.
+    while current() {
+        if let Some(connection) = node.registration.connection() {
+            let request = proto::RecoveredRequest {
+                pair: node.pair.0,
+                epoch: state.epoch.0,
+            };
+            let patience = Duration::from_millis(node.settings.link_patience_ms);
+            let call = connection.call(&request, Payload::none());
+            if let Ok(Ok(_)) = node.env.timeout(patience, call).await {
+                // The new state is on its way.
+                node.env.sleep(patience).await;
+                continue;
+            }
+        }
+        node.env.sleep(AGAIN).await;
+    }
+}
+
+/// What has to be compared.
+async fn plan(node: &Rc<Node>, state: &PairState) -> Result<Plan, Unsettled> {
+    let mut plan = Plan::new();
+    let mut everything = state.fill_all || node.store.everything_dirty();
+    let mut after: Option<ObjectId> = None;
+    loop {
+        let request = proto::DirtyRequest {
+            epoch: state.epoch.0,
+            after_ino: after.map_or(0, |object| object.ino.0),
+            after_generation: after.map_or(0, |object| object.generation),
+            only: None,
+        };
+        let (reply, _) = node.link.call(&request, Payload::none()).await?;
+        everything |= reply.everything;
+        for region in regions_in(&reply.objects) {
+            plan.add(region);
+        }
+        match last_of(reply.objects.last().and_then(|last| last.object)) {
+            Some(last) if reply.more => after = Some(last),
+            _ => break,
+        }
+    }
+    if everything {
+        list_all(node, &mut plan).await?;
+    }
+    // Last, and without a pause: what is marked from now on is also sent to the twin.
+    for (object, runs) in node.store.dirty(None, usize::MAX) {
+        for index in runs.into_iter().flatten() {
+            plan.add(Region { object, index });
+        }
+    }
+    Ok(plan)
+}
+
+fn last_of(name: Option<proto::ObjectName>) -> Option<ObjectId> {
+    from_name(name).ok()
+}
+
+/// All regions of all objects of both members.
+pub(crate) async fn list_all(node: &Rc<Node>, plan: &mut Plan) -> Result<(), Unsettled> {
+    let mut add = |object: ObjectId, length: u64| {
+        for index in 0..regions_of(length).max(1) {
+            plan.add(Region { object, index });
+        }
+    };
+    let mut after: Option<ObjectId> = None;
+    loop {
+        let listed = node.store.list(after, PAGE as usize).await;
+        let listed = listed.map_err(|error| Unsettled::Errno(error.errno()))?;
+        for &(object, length) in &listed {
+            add(object, length);
+        }
+        match listed.last() {
+            Some((last, _)) => after = Some(*last),
+            None => break,
+        }
+    }
+    let mut after: Option<ObjectId> = None;
+    loop {
+        let request = proto::ListRequest {
+            after_ino: after.map_or(0, |object| object.ino.0),
+            after_generation: after.map_or(0, |object| object.generation),
+            max: PAGE,
+        };
+        let (reply, _) = node.link.call(&request, Payload::none()).await?;
+        for listed in &reply.objects {
+            if let Some(object) = last_of(listed.object) {
+                add(object, listed.length);
+            }
+        }
+        match last_of(reply.objects.last().and_then(|last| last.object)) {
+            Some(last) => after = Some(last),
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+/// Works the plan off, and gives up the unlimited right when nothing is left. Returns bytes looked
+/// at or moved.
+async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
+    let now = node.now();
+    let cap = node.settings.recovery_bytes_per_s;
+    let mut share = Share::new(node.settings.recovery_share, cap, now);
+    let mut bucket = Bucket::new(cap, now);
+    let mut rated = now;
+    let mut moved = 0;
+    let mut moved_then = 0;
+    loop {
+        if node.side.borrow().epoch() != state.epoch {
+            return moved;
+        }
+        let next = node.plan.borrow_mut().as_mut().and_then(Plan::next_region);
+        let Some(region) = next else {
+            if finish(node, state).await {
+                return moved;
+            }
+            node.env.sleep(AGAIN).await;
+            continue;
+        };
+        match settle::settle_region(node, state.epoch, region, node.me, false).await {
+            Ok(compared) => {
+                moved += compared.bytes;
+                node.metrics.recovered_bytes.inc_by(compared.bytes);
+                if let Some(plan) = &mut *node.plan.borrow_mut() {
+                    plan.finished(region);
+                }
+                let wait = bucket.take(compared.bytes, node.now());
+                if !wait.is_zero() {
+                    node.env.sleep(wait).await;
+                }
+            }
+            Err(Unsettled::Stale | Unsettled::Lost) => node.env.sleep(AGAIN).await,
+            Err(error) => {
+                tracing::warn!(object = %region.object, region = region.index, ?error,
+                    "a region cannot be made equal now");
+                node.env.sleep(PAUSE).await;
+            }
+        }
+        let now = node.now();
+        if now >= rated + RATE_EVERY {
+            let metrics = &node.metrics;
+            let clients = metrics.read_bytes.get() + metrics.written_bytes.get();
+            bucket.set_rate(share.rate(clients, moved, now), now);
+            let passed = now.saturating_sub(rated).as_secs_f64();
+            let (done, left) = match &*node.plan.borrow() {
+                Some(plan) => (plan.done(), plan.left()),
+                None => (0, 0),
+            };
+            node.progress.set(Progress {
+                job: "recovery",
+                done: done * REGION_BYTES,
+                total: (done + left) * REGION_BYTES,
+                bytes_per_s: ((moved - moved_then) as f64 / passed) as u64,
+            });
+            moved_then = moved;
+            rated = now;
+        }
+    }
+}
+
+/// Nothing is left to compare. True: this member has given up its unlimited right.
+async fn finish(node: &Rc<Node>, state: &PairState) -> bool {
+    // Lists that were damaged are whole again.
+    let request = proto::FilledRequest {
+        epoch: state.epoch.0,
+    };
+    if node.link.call(&request, Payload::none()).await.is_err() {
+        return false;
+    }
+    let nothing_left = node.plan.borrow().as_ref().is_none_or(Plan::is_empty);
+    if !nothing_left || node.side.borrow().epoch() != state.epoch {
+        return false;
+    }
+    // From here to the end without a pause: a write that the twin's disk refuses from now on fails.
+    node.store.clear_everything();
+    *node.plan.borrow_mut() = None;
+    node.side.borrow_mut().give_up_sole_right();
+    true
+}

@@ -1,0 +1,215 @@
+//! The connection to the metadata service: registering, beats, orders.
+//!
+//! The server registers, then beats. Each answered beat gives the right to serve from the moment it
+//! was sent; before the connection is given up, that right is given up. Without a metadata server
+//! the data server tries for ever.
+
+use crate::server::Node;
+use futures_util::FutureExt;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use weft_pair::PairState;
+use weft_rpc::{CallError, Connection, Handler, Payload};
+use weft_wire::proto::{
+    BeatRequest, DropObjectsRequest, FenceRequest, RegisterRequest, ScrubRequest, SetStateReply,
+    SetStateRequest,
+};
+use weft_wire::{Failed, Rpc};
+
+/// First and longest wait between two attempts to register.
+const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(500)];
+/// A registration is answered when the state of the pair is decided: after the rights of a former
+/// reign have run out and a journal write.
+const REGISTER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The server's side of its registration.
+pub(crate) struct Registration {
+    connection: RefCell<Option<Connection>>,
+    wake: Notify,
+    /// This process has been registered before.
+    before: Cell<bool>,
+}
+
+impl Registration {
+    pub fn new() -> Registration {
+        Registration {
+            connection: RefCell::default(),
+            wake: Notify::new(),
+            before: Cell::new(false),
+        }
+    }
+
+    /// Something is to be told without waiting for the next beat.
+    pub fn beat_now(&self) {
+        self.wake.notify_one();
+    }
+
+    /// The connection, while registered.
+    pub fn connection(&self) -> Option<Connection> {
+        self.connection.borrow().clone()
+    }
+}
+
+/// Registers and beats until the server stops.
+pub(crate) async fn run(node: Rc<Node>) {
+    let mut backoff = BACKOFF[0];
+    let mut at = 0;
+    loop {
+        let address = node.settings.meta[at % node.settings.meta.len()].clone();
+        at += 1;
+        match serve_once(&node, &address).await {
+            Ok(why) => {
+                tracing::info!(meta = %address, why, "no longer registered");
+                backoff = BACKOFF[0];
+                // The same server most likely comes back, or is still there.
+                at -= 1;
+            }
+            Err(why) => tracing::debug!(meta = %address, why, "not registered"),
+        }
+        node.env.sleep(backoff).await;
+        backoff = (backoff * 2).min(BACKOFF[1]);
+    }
+}
+
+/// One connection from beginning to end. `Ok`: it was registered; both say why it ended.
+async fn serve_once(node: &Rc<Node>, address: &str) -> Result<String, String> {
+    let patience = Duration::from_millis(node.settings.link_patience_ms);
+    let connecting = weft_rpc::connect(&node.env, address, &node.local, orders(node));
+    let connection = match node.env.timeout(patience, connecting).await {
+        Ok(connected) => connected.map_err(|error| error.to_string())?,
+        Err(_) => return Err("no answer".into()),
+    };
+    let registered = register(node, &connection).await;
+    let ended = match registered {
+        Ok(()) => {
+            *node.registration.connection.borrow_mut() = Some(connection.clone());
+            Ok(beat(node, &connection).await)
+        }
+        Err(why) => Err(why),
+    };
+    // In this order: the end of the connection is taken as proof that nothing is served under a
+    // right.
+    node.side.borrow_mut().disconnected();
+    *node.registration.connection.borrow_mut() = None;
+    connection.close("starting anew");
+    ended
+}
+
+async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String> {
+    let request = RegisterRequest {
+        pair: node.pair.0,
+        member: node.me.index() as u32,
+        address: node.address.borrow().clone(),
+        incarnation: node.incarnation,
+        store_id: format!("{:032x}", node.store.store_id()),
+        last_epoch: node.side.borrow().epoch().max(node.store.last_epoch()).0,
+        was_serving: node.registration.before.get(),
+    };
+    let call = connection.call(&request, Payload::none());
+    let reply = match node.env.timeout(REGISTER_PATIENCE, call).await {
+        Ok(Ok((reply, _))) => reply,
+        Ok(Err(CallError::Failed(Failed::Refused(why)))) => {
+            tracing::error!(why, "the metadata service refuses this server");
+            return Err(why);
+        }
+        Ok(Err(error)) => return Err(error.to_string()),
+        Err(_) => return Err("the registration was not answered".into()),
+    };
+    let state = reply
+        .state
+        .as_ref()
+        .map(PairState::from_proto)
+        .ok_or("no state in the answer to the registration")?
+        .map_err(|error| error.to_string())?;
+    node.registration.before.set(true);
+    let live = reply.live_sessions;
+    node.sessions.borrow_mut().told(reply.fenced_below, live);
+    let lease = Duration::from_millis(reply.lease_ms);
+    node.side.borrow_mut().set_lease(lease);
+    node.adopt(state, &reply.peer_address);
+    tracing::info!(%state, "registered");
+    Ok(())
+}
+
+/// Beats until the connection is no good any more; says why.
+async fn beat(node: &Rc<Node>, connection: &Connection) -> String {
+    let pause = Duration::from_millis(node.settings.beat_ms);
+    let patience = Duration::from_millis(node.settings.link_patience_ms);
+    loop {
+        let sent = node.now();
+        let request = BeatRequest {
+            pair: node.pair.0,
+            member: node.me.index() as u32,
+            epoch: node.side.borrow().epoch().0,
+            report: Some(node.report()),
+            twin_lost: node.twin_lost(),
+        };
+        let call = connection.call(&request, Payload::none());
+        let reply = match node.env.timeout(patience, call).await {
+            Ok(Ok((reply, _))) => reply,
+            Ok(Err(error)) => return error.to_string(),
+            Err(_) => return format!("a beat was not answered for {patience:?}"),
+        };
+        match reply.state.as_ref().map(PairState::from_proto) {
+            Some(Ok(state)) => {
+                let news = node.side.borrow_mut().beat_answered(sent, state);
+                if news {
+                    node.on_new_state(state);
+                }
+                node.changed.notify_waiters();
+            }
+            other => return format!("a beat was answered with {other:?}"),
+        }
+        // A new state is acknowledged at once by the next beat; so is what woke us.
+        if node.side.borrow().epoch().0 != request.epoch {
+            continue;
+        }
+        let wait = async {
+            futures_util::select_biased! {
+                why = connection.closed().fuse() => Some(why),
+                () = node.registration.wake.notified().fuse() => None,
+                () = node.env.sleep(pause).fuse() => None,
+            }
+        };
+        if let Some(why) = wait.await {
+            return why;
+        }
+    }
+}
+
+/// What the metadata service orders over the connection that this server made.
+fn orders(node: &Rc<Node>) -> Handler {
+    let weak = Rc::downgrade(node);
+    Rc::new(move |_connection, request| {
+        let Some(node) = weak.upgrade() else {
+            return;
+        };
+        match request.method {
+            SetStateRequest::METHOD => {
+                let message: SetStateRequest = match request.decode() {
+                    Ok(message) => message,
+                    Err(failed) => return request.replier.fail(failed),
+                };
+                match message.state.as_ref().map(PairState::from_proto) {
+                    Some(Ok(state)) => {
+                        node.adopt(state, &message.peer_address);
+                        request
+                            .replier
+                            .send::<SetStateRequest>(&SetStateReply {}, Payload::none());
+                    }
+                    _ => request
+                        .replier
+                        .fail(Failed::Refused("no state of a pair".into())),
+                }
+            }
+            FenceRequest::METHOD => crate::fence::on_fence(&node, request),
+            DropObjectsRequest::METHOD => crate::write::on_drop_objects(&node, request),
+            ScrubRequest::METHOD => crate::scrub::on_scrub(&node, request),
+            _ => request
+                .replier
+                .fail(Failed::Refused("not an order for a data server".into())),
+        }
+    })
+}

@@ -1,0 +1,501 @@
+//! The server as a whole: its state in force, who is asked what, starting and stopping.
+
+use crate::link::{self, Link};
+use crate::locks::Locks;
+use crate::marks::{self, Marks};
+use crate::metrics::Metrics;
+use crate::registration::{self, Registration};
+use crate::sessions::Sessions;
+use crate::settings::Settings;
+use crate::{forward, read, recovery, write};
+use futures_util::future::{Either, select};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::path::Path;
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::Notify;
+use weft_env::{Env, Mono, Task};
+use weft_objects::Store;
+use weft_pair::recovery::Plan;
+use weft_pair::{MemberSide, Mode, Now, PairState, Refusal};
+use weft_rpc::{Connection, Handler, Local, Payload};
+use weft_types::{Epoch, Ino, Member, ObjectId, PairId};
+use weft_wire::proto::{self, identity::Role};
+use weft_wire::{Failed, Rpc};
+
+/// A request that names an epoch this member has not been told yet waits this long for it: states
+/// are told to both members and to clients within a round trip of one another.
+const AHEAD_PATIENCE: Duration = Duration::from_millis(500);
+/// How often the figures of a beat are taken anew: asking the file system and walking the modified
+/// list is not for every beat.
+const REPORT_EVERY: Duration = Duration::from_millis(500);
+
+/// Why a data server does not start.
+#[derive(Debug, Error)]
+pub enum DataError {
+    /// The settings contradict themselves or lack something.
+    #[error("setting {name}: {why}")]
+    Setting {
+        /// Which one.
+        name: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] weft_objects::Error),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which one.
+        address: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}
+
+/// Everything that the tasks of one server share.
+pub(crate) struct Node {
+    pub env: Env,
+    pub settings: Settings,
+    pub store: Store,
+    pub pair: PairId,
+    pub me: Member,
+    /// Differs for each start of the process.
+    pub incarnation: u64,
+    pub local: Local,
+    /// What others are told to connect to; known once it listens.
+    pub address: RefCell<String>,
+    pub side: RefCell<MemberSide>,
+    /// The state or the right to serve changed.
+    pub changed: Notify,
+    pub locks: Locks,
+    pub marks: Marks,
+    pub sessions: RefCell<Sessions>,
+    pub link: Link,
+    pub registration: Registration,
+    /// What recovery has still to compare; Some while it runs.
+    pub plan: RefCell<Option<Plan>>,
+    pub progress: Cell<Progress>,
+    pub metrics: Metrics,
+    /// Requests of clients in progress.
+    pub load: Cell<u64>,
+    report: RefCell<(Now, proto::MemberReport)>,
+    connections: RefCell<Vec<Connection>>,
+    stopped: Notify,
+    is_stopped: Cell<bool>,
+}
+
+/// Counts a request in progress.
+pub(crate) struct Loaded(Rc<Node>);
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.0.load.set(self.0.load.get() - 1);
+    }
+}
+
+impl Node {
+    /// Monotonic time, as the pure crates want it.
+    pub fn now(&self) -> Now {
+        self.env.now().since(Mono(0))
+    }
+
+    /// A request begins; it ends when the answer is dropped.
+    pub fn loaded(self: &Rc<Node>) -> Loaded {
+        self.load.set(self.load.get() + 1);
+        Loaded(self.clone())
+    }
+
+    /// Runs a task until it ends or the server stops.
+    pub fn spawn(self: &Rc<Node>, name: &'static str, task: impl Future<Output = ()> + 'static) {
+        let node = self.clone();
+        self.env.spawn(name, async move {
+            let stopped = node.stopped.notified();
+            if !node.is_stopped.get() {
+                // Either way it is over.
+                let _: Either<_, _> = select(pin!(task), pin!(stopped)).await;
+            }
+        });
+    }
+
+    /// The metadata service says that this is the state, and where the twin is.
+    pub fn adopt(self: &Rc<Node>, state: PairState, twin: &str) {
+        self.link.set_address(twin);
+        let news = self.side.borrow_mut().told(state);
+        if news {
+            self.on_new_state(state);
+        }
+    }
+
+    /// A new state is in force.
+    pub fn on_new_state(self: &Rc<Node>, state: PairState) {
+        tracing::info!(%state, member = %self.me, "a new state of the pair is in force");
+        self.link.new_epoch();
+        self.metrics.epoch.set(state.epoch.0 as i64);
+        *self.plan.borrow_mut() = None;
+        if state.mode == Mode::Recovering(self.me.twin()) {
+            self.marks.vouched_by_twin();
+        }
+        self.changed.notify_waiters();
+        if state.mode == Mode::Recovering(self.me) {
+            self.spawn("recovery", recovery::run(self.clone(), state));
+        }
+        let node = self.clone();
+        self.spawn("epoch record", async move {
+            let serving = state.mode.serves(node.me);
+            if let Err(error) = node.store.record_epoch(state.epoch, serving).await {
+                tracing::warn!(%error, "the pair's epoch could not be recorded");
+            }
+        });
+    }
+
+    /// Returns once a state above `epoch` is in force.
+    pub async fn state_beyond(&self, epoch: Epoch) -> PairState {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(state) = self.side.borrow().state()
+                && state.epoch > epoch
+            {
+                return state;
+            }
+            changed.await;
+        }
+    }
+
+    /// Runs `check` until its answer is not that the request is ahead of this member.
+    ///
+    /// # Errors
+    /// As `check`; a request that stays ahead is `Unavailable`.
+    pub async fn not_ahead<T>(
+        &self,
+        check: impl Fn(&MemberSide, Now) -> Result<T, Refusal>,
+    ) -> Result<T, Failed> {
+        let until = self.env.now() + AHEAD_PATIENCE;
+        loop {
+            let changed = self.changed.notified();
+            let checked = check(&self.side.borrow(), self.now());
+            match checked {
+                Ok(checked) => return Ok(checked),
+                Err(ahead @ Refusal::Ahead { .. }) => {
+                    let left = until.since(self.env.now());
+                    if left.is_zero() || self.env.timeout(left, changed).await.is_err() {
+                        return Err(ahead.into());
+                    }
+                }
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+    }
+
+    /// The other side of this connection is this server's twin.
+    pub fn is_twin(&self, connection: &Connection) -> bool {
+        let identity = connection.identity();
+        let twin = link::identity_of(self.pair.0, self.me.twin().index() as u32, 0);
+        identity.role == i32::from(Role::Data) && identity.id == twin.id
+    }
+
+    /// What the next beat says of the link to the twin.
+    pub fn twin_lost(&self) -> bool {
+        let all_writes = match self.side.borrow().mode() {
+            Some(Mode::Both) => true,
+            Some(Mode::Recovering(m)) => m == self.me,
+            _ => false,
+        };
+        self.link.is_lost(all_writes)
+    }
+
+    /// An error of the store as the answer to whoever asked.
+    pub fn store_failed(&self, error: weft_objects::Error) -> Failed {
+        self.metrics.disk_errors.inc();
+        match &error {
+            weft_objects::Error::Io { .. } => {
+                tracing::warn!(%error, "the store refused an operation");
+            }
+            weft_objects::Error::BadBlocks { .. } | weft_objects::Error::Format { .. } => {
+                tracing::error!(%error, "data is damaged");
+            }
+            _ => {}
+        }
+        Failed::Errno(error.errno())
+    }
+
+    /// What a beat reports.
+    pub fn report(&self) -> proto::MemberReport {
+        let now = self.now();
+        {
+            let (taken, report) = &*self.report.borrow();
+            if *taken != Now::ZERO && now < *taken + REPORT_EVERY {
+                return proto::MemberReport {
+                    load: self.load.get(),
+                    ..report.clone()
+                };
+            }
+        }
+        let space = self.store.space().unwrap_or_default();
+        let progress = self.progress.get();
+        let report = proto::MemberReport {
+            total_bytes: space.total,
+            free_bytes: space.free,
+            objects: space.objects,
+            bytes_read: self.metrics.read_bytes.get(),
+            bytes_written: self.metrics.written_bytes.get() + self.metrics.copied_bytes.get(),
+            bad_blocks: self.metrics.bad_blocks.get(),
+            healed_blocks: self.metrics.healed_blocks.get(),
+            dirty_regions: self.store.dirty_region_count(),
+            job: progress.job.to_owned(),
+            job_done: progress.done,
+            job_total: progress.total,
+            job_rate_bytes: progress.bytes_per_s,
+            mismatches: self.metrics.mismatches.get(),
+            load: self.load.get(),
+        };
+        self.metrics.free_bytes.set(space.free as i64);
+        self.metrics.dirty_regions.set(report.dirty_regions as i64);
+        let left = self.plan.borrow().as_ref().map_or(0, Plan::left);
+        self.metrics.recovery_left.set(left as i64);
+        let serves = self.side.borrow().serves(now).is_ok();
+        self.metrics.serving.set(i64::from(serves));
+        *self.report.borrow_mut() = (now, report.clone());
+        report
+    }
+
+    /// The state under which `session` (over `connection`) may be served now.
+    ///
+    /// # Errors
+    /// What is to be answered.
+    pub fn admit(
+        &self,
+        pair: PairId,
+        epoch: Epoch,
+        session: u64,
+        connection: u64,
+    ) -> Result<PairState, Failed> {
+        let now = self.now();
+        let state = self.side.borrow().admits(pair, epoch, now)?;
+        self.sessions.borrow_mut().check(session, connection)?;
+        Ok(state)
+    }
+
+    /// Stops all tasks and closes all connections, as a kill would.
+    fn stop(&self) {
+        // First of all: the end of the connections is taken as proof.
+        self.side.borrow_mut().disconnected();
+        self.is_stopped.set(true);
+        self.stopped.notify_waiters();
+        for connection in self.connections.borrow_mut().drain(..) {
+            connection.close("the server stops");
+        }
+    }
+}
+
+/// How far a job (recovery, scrub) is, in bytes looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// What is being done; empty: nothing.
+    pub job: &'static str,
+    pub done: u64,
+    pub total: u64,
+    pub bytes_per_s: u64,
+}
+
+/// The object that a message names.
+///
+/// # Errors
+/// [`Failed::Refused`] if it names none.
+pub(crate) fn from_name(name: Option<proto::ObjectName>) -> Result<ObjectId, Failed> {
+    match name {
+        Some(name) if name.ino != 0 => Ok(ObjectId {
+            ino: Ino(name.ino),
+            generation: name.generation,
+        }),
+        _ => Err(Failed::Refused("no object is named".into())),
+    }
+}
+
+/// An object's name in a message.
+pub(crate) fn to_name(object: ObjectId) -> proto::ObjectName {
+    proto::ObjectName {
+        ino: object.ino.0,
+        generation: object.generation,
+    }
+}
+
+/// Takes the requests of clients, tools and the twin.
+pub(crate) fn handler(node: &Rc<Node>) -> Handler {
+    let weak: Weak<Node> = Rc::downgrade(node);
+    Rc::new(move |connection, request| {
+        let Some(node) = weak.upgrade() else {
+            return;
+        };
+        match request.method {
+            proto::WriteRequest::METHOD => write::on_write(&node, connection, request),
+            proto::ReadRequest::METHOD => read::on_read(&node, connection, request),
+            proto::ShapeRequest::METHOD => write::on_shape(&node, connection, request),
+            proto::SyncRequest::METHOD => write::on_sync(&node, connection, request),
+            proto::MapRequest::METHOD => read::on_map(&node, request),
+            proto::DataStatusRequest::METHOD => {
+                let now = node.now();
+                let reply = proto::DataStatusReply {
+                    state: node.side.borrow().state().map(|state| state.to_proto()),
+                    report: Some(node.report()),
+                    leased: node.side.borrow().serves(now).is_ok(),
+                };
+                request
+                    .replier
+                    .send::<proto::DataStatusRequest>(&reply, Payload::none());
+            }
+            _ if node.is_twin(connection) => forward::on_twin(&node, request),
+            _ => request
+                .replier
+                .fail(Failed::Refused("not a request for a data server".into())),
+        }
+    })
+}
+
+/// A running data server.
+pub struct Server {
+    node: Rc<Node>,
+    listening: Task,
+    address: String,
+}
+
+impl Server {
+    /// The address it listens on.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The state of the pair in force here.
+    pub fn state(&self) -> Option<PairState> {
+        self.node.side.borrow().state()
+    }
+
+    /// The store, for tools and tests.
+    pub fn store(&self) -> Store {
+        self.node.store.clone()
+    }
+
+    /// Stops at once, as a kill would: nothing is lost by it.
+    pub fn stop(self) {}
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.listening.abort();
+        self.node.stop();
+        if let Some(connection) = self.node.registration.connection() {
+            connection.close("the server stops");
+        }
+        self.node.link.close();
+    }
+}
+
+fn check(settings: &Settings) -> Result<Member, DataError> {
+    let bad = |name, why: &str| {
+        Err(DataError::Setting {
+            name,
+            why: why.into(),
+        })
+    };
+    let Some(member) = Member::from_index(settings.member) else {
+        return bad("member", "is neither 0 nor 1");
+    };
+    if settings.dir == Path::new("") {
+        return bad("dir", "is not set");
+    }
+    if settings.meta.is_empty() {
+        return bad("meta", "names no metadata server");
+    }
+    if settings.cluster_id.is_empty() {
+        return bad("cluster_id", "is not set");
+    }
+    if settings.beat_ms == 0 || settings.link_patience_ms == 0 {
+        return bad("beat_ms", "times must be above 0");
+    }
+    Ok(member)
+}
+
+/// Opens the store, listens, and registers with the metadata service for as long as it runs.
+///
+/// # Errors
+/// [`DataError`]: the settings, the directory or the address cannot be used.
+pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
+    let me = check(&settings)?;
+    let pair = PairId(settings.pair);
+    let store = Store::open(env.clone(), &settings.dir, pair, me).await?;
+    let incarnation = env.random();
+    let local = Local {
+        cluster_id: settings.cluster_id.clone(),
+        identity: link::identity_of(settings.pair, settings.member, incarnation),
+    };
+    let node = Rc::new(Node {
+        side: RefCell::new(MemberSide::new(pair, me)),
+        env: env.clone(),
+        store,
+        pair,
+        me,
+        incarnation,
+        local: local.clone(),
+        address: RefCell::default(),
+        changed: Notify::new(),
+        locks: Locks::default(),
+        marks: Marks::default(),
+        sessions: RefCell::default(),
+        link: Link::new(),
+        registration: Registration::new(),
+        plan: RefCell::default(),
+        progress: Cell::default(),
+        metrics: Metrics::new(),
+        load: Cell::default(),
+        report: RefCell::default(),
+        connections: RefCell::default(),
+        stopped: Notify::new(),
+        is_stopped: Cell::default(),
+        settings,
+    });
+    let weak = Rc::downgrade(&node);
+    let on_connection = move |connection: Connection| match weak.upgrade() {
+        Some(node) => {
+            let mut connections = node.connections.borrow_mut();
+            connections.retain(Connection::is_open);
+            connections.push(connection);
+        }
+        None => connection.close("the server stops"),
+    };
+    let listen = node.settings.listen.clone();
+    let serving = weft_rpc::serve_task(&env, &listen, local, on_connection, handler(&node));
+    let (address, listening) = serving.await.map_err(|source| DataError::Listen {
+        address: listen.clone(),
+        source,
+    })?;
+    *node.address.borrow_mut() = match node.settings.advertise.as_str() {
+        "" => address.clone(),
+        advertised => advertised.to_owned(),
+    };
+    if !node.settings.metrics_listen.is_empty() {
+        let metrics = node.settings.metrics_listen.clone();
+        let weak = Rc::downgrade(&node);
+        let page = move || {
+            weak.upgrade()
+                .map_or(String::new(), |node| node.metrics.page())
+        };
+        let listen = weft_env::serve_text(&env, &metrics, page);
+        listen.await.map_err(|source| DataError::Listen {
+            address: metrics,
+            source,
+        })?;
+    }
+    node.spawn("registration", registration::run(node.clone()));
+    node.spawn("link to the twin", link::run(node.clone()));
+    node.spawn("modified list", marks::run(node.clone()));
+    tracing::info!(%address, %pair, member = %me, "data server listens");
+    Ok(Server {
+        node,
+        listening,
+        address,
+    })
+}

@@ -1,0 +1,65 @@
+//! Settings of a data server, as they stand in a configuration file.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Settings of a data server. All have defaults but `dir`, `meta` and `cluster_id`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where the objects are kept; made a store if it is empty.
+    pub dir: PathBuf,
+    /// Address (`host:port`) to listen on; port 0 takes a free one.
+    pub listen: String,
+    /// Address that clients and the twin are told; empty: the one listened on.
+    pub advertise: String,
+    /// The pair this server belongs to.
+    pub pair: u32,
+    /// Which member of it: 0 or 1.
+    pub member: u32,
+    /// Addresses of the metadata servers.
+    pub meta: Vec<String>,
+    /// The cluster to join; another one is refused.
+    pub cluster_id: String,
+    /// Address for the metrics page; empty: none.
+    pub metrics_listen: String,
+    /// Share of the bandwidth that recovery gets while clients use the server, 0.01 to 1.
+    pub recovery_share: f64,
+    /// Recovery never moves more bytes in a second; 0: no bound.
+    pub recovery_bytes_per_s: u64,
+    /// A scrub or comparison reads no more bytes in a second; 0: no bound.
+    pub scrub_bytes_per_s: u64,
+    /// Time between two beats to the metadata service.
+    pub beat_ms: u64,
+    /// A link to the twin, or a metadata server, that does not answer for this long counts as
+    /// broken.
+    pub link_patience_ms: u64,
+    /// A region leaves the modified list this long after the last write to it. By then the
+    /// operating system has written it to disk by itself, so that making sure costs little.
+    pub clear_after_ms: u64,
+    /// Marks of the modified list survive a power cut before the write they announce begins. Costs
+    /// a flush for each region that is newly written.
+    pub sync_marks: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            dir: PathBuf::new(),
+            listen: "127.0.0.1:0".into(),
+            advertise: String::new(),
+            pair: 0,
+            member: 0,
+            meta: Vec::new(),
+            cluster_id: String::new(),
+            metrics_listen: String::new(),
+            recovery_share: 0.3,
+            recovery_bytes_per_s: 0,
+            scrub_bytes_per_s: 64 << 20,
+            beat_ms: 50,
+            link_patience_ms: 1000,
+            clear_after_ms: 60_000,
+            sync_marks: false,
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! Making a region equal on both members, and healing bad blocks.
+//!
+//! Used by recovery, by fences, after a change that failed on one member's disk, and for regions
+//! about which nobody came with certainty. Whoever leads holds the region's lock as for a change,
+//! compares checksums and moves only the blocks that differ.
+
+use crate::link::TwinError;
+use crate::locks::{Kind, WHOLE};
+use crate::marks;
+use crate::server::{Node, to_name};
+use futures_util::future::join;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_objects::{Fetched, Fill};
+use weft_pair::Mode;
+use weft_pair::recovery::Region;
+use weft_rpc::Payload;
+use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS, REGION_BYTES};
+use weft_wire::Failed;
+use weft_wire::proto;
+
+/// In `ChecksumsReply`: a hole.
+const HOLE: u32 = 0;
+/// In `ChecksumsReply`: a bad block.
+const BAD: u32 = 1;
+/// Wait before a region whose lock was given up for the twin's sake is tried again.
+const GIVE_WAY: Duration = Duration::from_millis(1);
+
+/// Why two copies were not made equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unsettled {
+    /// The twin leads a change of the same blocks: let go of them and begin again.
+    GiveWay,
+    /// The link broke, or the twin cannot answer now.
+    Lost,
+    /// Another epoch is in force.
+    Stale,
+    /// A disk refused.
+    Errno(i32),
+    /// Blocks that are bad on both members.
+    Bad,
+    /// The objects have different lengths: the lock of the whole object is needed.
+    NeedsWhole,
+}
+
+impl From<TwinError> for Unsettled {
+    fn from(error: TwinError) -> Unsettled {
+        match error {
+            TwinError::Failed(Failed::Errno(libc::EDEADLK)) => Unsettled::GiveWay,
+            TwinError::Failed(Failed::Errno(errno)) => Unsettled::Errno(errno),
+            TwinError::Failed(Failed::Stale(_)) => Unsettled::Stale,
+            TwinError::Failed(_) | TwinError::Lost => Unsettled::Lost,
+        }
+    }
+}
+
+fn of_store(node: &Node, error: weft_objects::Error) -> Unsettled {
+    let errno = error.errno();
+    node.store_failed(error);
+    Unsettled::Errno(errno)
+}
+
+/// What a comparison did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compared {
+    /// Bytes that were looked at or moved.
+    pub bytes: u64,
+    /// The copies differed.
+    pub differed: bool,
+}
+
+/// The bytes of a region.
+pub(crate) fn span_of(region: Region) -> Range<u64> {
+    let start = u64::from(region.index) * REGION_BYTES;
+    start..start + REGION_BYTES
+}
+
+/// Makes both copies of a region what `truth` holds; `clear` takes it out of both modified lists as
+/// well (it is made stable for that).
+///
+/// # Errors
+/// [`Unsettled`]; never `GiveWay` or `NeedsWhole`.
+pub(crate) async fn settle_region(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    region: Region,
+    truth: Member,
+    clear: bool,
+) -> Result<Compared, Unsettled> {
+    let mut whole = false;
+    loop {
+        let span = if whole { WHOLE } else { span_of(region) };
+        let held = node.locks.enqueue(region.object, vec![span], Kind::Led);
+        held.granted().await;
+        if node.side.borrow().epoch() != epoch {
+            return Err(Unsettled::Stale);
+        }
+        match compare(node, epoch, region, truth, whole).await {
+            Ok(compared) => {
+                if node.side.borrow().epoch() != epoch {
+                    return Err(Unsettled::Stale);
+                }
+                node.marks.settled(region, node.now());
+                if clear {
+                    marks::clear_compared(node, epoch, region).await;
+                }
+                return Ok(compared);
+            }
+            Err(Unsettled::NeedsWhole) => whole = true,
+            Err(Unsettled::GiveWay) => {
+                drop(held);
+                node.env.sleep(GIVE_WAY).await;
+            }
+            Err(other) => return Err(other),
+        }
+    }
+}
+
+/// Settles a region about which nobody came with certainty for a long time.
+pub(crate) async fn settle_quiet_region(node: &Rc<Node>, epoch: Epoch, region: Region) {
+    match settle_region(node, epoch, region, node.me, true).await {
+        Ok(compared) if compared.differed => {
+            tracing::info!(object = %region.object, region = region.index, "made a region equal");
+        }
+        Ok(_) | Err(Unsettled::Stale | Unsettled::Lost) => {}
+        Err(error) => {
+            tracing::warn!(object = %region.object, region = region.index, ?error,
+                "a region could not be made equal");
+        }
+    }
+}
+
+/// Compares a region whose lock is held (of the whole object, if `whole`) and moves what differs.
+async fn compare(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    region: Region,
+    truth: Member,
+    whole: bool,
+) -> Result<Compared, Unsettled> {
+    let object = region.object;
+    let request = proto::ChecksumsRequest {
+        epoch: epoch.0,
+        object: Some(to_name(object)),
+        region: region.index,
+    };
+    let (ours, theirs) = join(
+        node.store.checksums(object, region.index),
+        node.link.call(&request, Payload::none()),
+    )
+    .await;
+    let ours = ours.map_err(|error| of_store(node, error))?;
+    let (theirs, _) = theirs?;
+    let mut compared = Compared {
+        bytes: ours.checksums.len().max(theirs.checksums.len()) as u64 * BLOCK_BYTES,
+        differed: false,
+    };
+    let shapes_differ = (ours.exists, ours.length) != (theirs.exists, theirs.length);
+    if shapes_differ && !whole {
+        return Err(Unsettled::NeedsWhole);
+    }
+    let from_here = truth == node.me;
+    let first = u64::from(region.index) * REGION_BLOCKS;
+    let (mut blocks, mut holes, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..ours.checksums.len().max(theirs.checksums.len()) {
+        let at = |sums: &[u32]| sums.get(i).copied().unwrap_or(HOLE);
+        let (a, b) = (at(&ours.checksums), at(&theirs.checksums));
+        let (from, to) = if from_here { (a, b) } else { (b, a) };
+        let block = first + i as u64;
+        match from {
+            BAD => lost.push(block),
+            _ if from == to => {}
+            HOLE => holes.push(block),
+            _ => blocks.push(block),
+        }
+    }
+    if !lost.is_empty() {
+        // The other copy may be older, or newer than anybody was told: it is not taken for it.
+        tracing::error!(%object, block = lost[0], count = lost.len(),
+            "blocks are bad in the copy that counts; reading them fails until they are written");
+    }
+    let (exists, length) = match from_here {
+        true => (ours.exists, ours.length),
+        false => (theirs.exists, theirs.length),
+    };
+    if blocks.is_empty() && holes.is_empty() && !shapes_differ {
+        return Ok(compared);
+    }
+    compared.differed = true;
+    compared.bytes += blocks.len() as u64 * BLOCK_BYTES;
+    let length = whole.then_some(length);
+    if from_here {
+        fill_twin(node, epoch, object, blocks, holes, length, exists).await?;
+    } else {
+        let (mut fill, bad) = fetch_from_twin(node, epoch, object, &blocks).await?;
+        if !bad.is_empty() {
+            return Err(Unsettled::Bad);
+        }
+        fill.holes.extend(holes);
+        fill.holes.sort_unstable();
+        fill.length = length;
+        fill.exists = exists;
+        let filled = node.store.fill(object, &fill).await;
+        filled.map_err(|error| of_store(node, error))?;
+    }
+    Ok(compared)
+}
+
+async fn fill_twin(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    blocks: Vec<u64>,
+    mut holes: Vec<u64>,
+    length: Option<u64>,
+    exists: bool,
+) -> Result<(), Unsettled> {
+    let fetched = node.store.fetch(object, &blocks).await;
+    let fetched = fetched.map_err(|error| of_store(node, error))?;
+    let (mut sent, mut parts) = (Vec::new(), Vec::new());
+    for (block, fetched) in blocks.into_iter().zip(fetched) {
+        match fetched {
+            Fetched::Data(data) => {
+                sent.push(block);
+                parts.push(data);
+            }
+            Fetched::Hole => holes.push(block),
+            Fetched::Bad => return Err(Unsettled::Bad),
+        }
+    }
+    holes.sort_unstable();
+    let request = proto::FillRequest {
+        epoch: epoch.0,
+        object: Some(to_name(object)),
+        blocks: sent,
+        holes,
+        length,
+        exists,
+    };
+    node.link.call(&request, Payload::parts(parts)).await?;
+    Ok(())
+}
+
+/// Gives the twin blocks of this member's copy, whose lock is held: they are bad there.
+pub(crate) async fn give_blocks(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    blocks: &[u64],
+) -> Result<(), Unsettled> {
+    let mut blocks = blocks.to_vec();
+    blocks.sort_unstable();
+    blocks.dedup();
+    fill_twin(node, epoch, object, blocks, Vec::new(), None, true).await
+}
+
+/// Blocks of the twin's copy, and which of them are bad there.
+async fn fetch_from_twin(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    blocks: &[u64],
+) -> Result<(Fill, Vec<u64>), Unsettled> {
+    let mut fill = Fill {
+        exists: true,
+        ..Fill::default()
+    };
+    let mut bad = Vec::new();
+    if blocks.is_empty() {
+        return Ok((fill, bad));
+    }
+    let request = proto::FetchRequest {
+        epoch: epoch.0,
+        object: Some(to_name(object)),
+        blocks: blocks.to_vec(),
+    };
+    let (reply, payload) = node.link.call(&request, Payload::none()).await?;
+    if reply.status.len() != blocks.len() {
+        return Err(Unsettled::Lost);
+    }
+    for (&block, status) in blocks.iter().zip(&reply.status) {
+        match status {
+            0 => fill.blocks.push(block),
+            1 => fill.holes.push(block),
+            _ => bad.push(block),
+        }
+    }
+    if payload.len() as u64 != fill.blocks.len() as u64 * BLOCK_BYTES {
+        return Err(Unsettled::Lost);
+    }
+    fill.payload = payload;
+    Ok((fill, bad))
+}
+
+/// Replaces bad blocks, whose lock is held as for a change, by the twin's.
+///
+/// # Errors
+/// [`Unsettled::Bad`] if the twin's are bad too or the twin's copy does not count.
+pub(crate) async fn heal(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    blocks: &[u64],
+) -> Result<(), Unsettled> {
+    node.metrics.bad_blocks.inc_by(blocks.len() as u64);
+    let counts = match node.side.borrow().mode() {
+        Some(Mode::Both) => true,
+        // What has been compared, or never differed, is equal there.
+        Some(Mode::Recovering(m)) if m == node.me => match &*node.plan.borrow() {
+            Some(plan) => !blocks.iter().any(|block| {
+                let index = u32::try_from(block / REGION_BLOCKS).unwrap_or(u32::MAX);
+                plan.contains(Region { object, index })
+            }),
+            None => false,
+        },
+        _ => false,
+    };
+    let first = blocks.first().copied().unwrap_or(0);
+    if !counts {
+        tracing::error!(%object, block = first, count = blocks.len(),
+            "blocks are bad and there is no other current copy");
+        return Err(Unsettled::Bad);
+    }
+    let (fill, bad) = fetch_from_twin(node, epoch, object, blocks).await?;
+    if node.side.borrow().epoch() != epoch {
+        return Err(Unsettled::Stale);
+    }
+    let healed = fill.blocks.len() + fill.holes.len();
+    if healed > 0 {
+        let filled = node.store.fill(object, &fill).await;
+        filled.map_err(|error| of_store(node, error))?;
+        node.metrics.healed_blocks.inc_by(healed as u64);
+        tracing::warn!(%object, block = first, count = healed, "bad blocks were healed");
+    }
+    if bad.is_empty() {
+        return Ok(());
+    }
+    tracing::error!(%object, block = bad[0], count = bad.len(), "blocks are bad on both members");
+    Err(Unsettled::Bad)
+}
+
+/// Heals bad blocks that a read or a scrub came upon; takes their lock for it.
+pub(crate) async fn heal_found(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    blocks: &[u64],
+) -> Result<(), Unsettled> {
+    loop {
+        let spans = blocks
+            .iter()
+            .map(|block| block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES)
+            .collect();
+        let held = node.locks.enqueue(object, spans, Kind::Led);
+        held.granted().await;
+        if node.side.borrow().epoch() != epoch {
+            return Err(Unsettled::Stale);
+        }
+        // Somebody else may have healed or written them meanwhile.
+        let fetched = node.store.fetch(object, blocks).await;
+        let fetched = fetched.map_err(|error| of_store(node, error))?;
+        let still: Vec<u64> = blocks
+            .iter()
+            .zip(fetched)
+            .filter(|(_, fetched)| *fetched == Fetched::Bad)
+            .map(|(block, _)| *block)
+            .collect();
+        if still.is_empty() {
+            return Ok(());
+        }
+        match heal(node, epoch, object, &still).await {
+            Err(Unsettled::GiveWay) => {
+                drop(held);
+                node.env.sleep(GIVE_WAY).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Whether the two copies of a region differ, and how many bytes were looked at. Changes nothing.
+pub(crate) async fn differs(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    region: Region,
+) -> Result<(bool, u64), Unsettled> {
+    loop {
+        let span = vec![span_of(region)];
+        let held = node.locks.enqueue(region.object, span, Kind::Led);
+        held.granted().await;
+        let request = proto::ChecksumsRequest {
+            epoch: epoch.0,
+            object: Some(to_name(region.object)),
+            region: region.index,
+        };
+        let (ours, theirs) = join(
+            node.store.checksums(region.object, region.index),
+            node.link.call(&request, Payload::none()),
+        )
+        .await;
+        let ours = ours.map_err(|error| of_store(node, error))?;
+        match theirs.map_err(Unsettled::from) {
+            Ok((theirs, _)) => {
+                let bytes = ours.checksums.len() as u64 * BLOCK_BYTES;
+                // A bad block is another matter: a scrub finds and heals it.
+                let same = ours.exists == theirs.exists
+                    && ours.length == theirs.length
+                    && ours.checksums.len() == theirs.checksums.len()
+                    && ours
+                        .checksums
+                        .iter()
+                        .zip(&theirs.checksums)
+                        .all(|(a, b)| a == b || *a == BAD || *b == BAD);
+                return Ok((!same, bytes));
+            }
+            Err(Unsettled::GiveWay) => {
+                drop(held);
+                node.env.sleep(GIVE_WAY).await;
+            }
+            Err(other) => return Err(other),
+        }
+    }
+}

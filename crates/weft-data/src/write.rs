@@ -1,0 +1,747 @@
+//! What this member leads for clients and for the metadata service: writes, shapes, removals,
+//! syncs. The life of a write is in docs/protocols/a-write.md; what is answered when a copy fails
+//! is decided by `weft_pair::Course`.
+
+use crate::link::TwinError;
+use crate::locks::{Kind, Ticket, WHOLE, blocks_around};
+use crate::marks::{Ended, Intent};
+use crate::server::{Node, from_name, to_name};
+use crate::settle::{self, Unsettled};
+use bytes::Bytes;
+use futures_util::future::join;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_objects::{Extent, OBJECT_BYTES_MAX, Purpose, regions_of};
+use weft_pair::{Answer, Copied, Course, Mode, PairState, Rule};
+use weft_rpc::{Connection, Payload, Request};
+use weft_types::{Epoch, ObjectId, PairId};
+use weft_wire::Failed;
+use weft_wire::proto::{self, Protocol};
+
+/// Extents of one write: a client joins several small ones, but not without end.
+const EXTENTS_MAX: usize = 4096;
+/// Wait before a change that gave way to the twin's is tried again.
+const GIVE_WAY: Duration = Duration::from_millis(1);
+/// Wait before a twin that cannot take a copy yet is asked again.
+const TWIN_NOT_READY: Duration = Duration::from_millis(10);
+
+/// A change of one object.
+pub(crate) enum Change {
+    /// Bytes.
+    Write {
+        extents: Vec<Extent>,
+        payload: Bytes,
+        crc: u32,
+    },
+    /// Less of them.
+    Shape {
+        truncate: Option<u64>,
+        punch: Vec<Range<u64>>,
+    },
+    /// The object goes.
+    Remove,
+}
+
+impl Change {
+    /// The byte ranges that nothing else may use meanwhile.
+    pub fn spans(&self) -> Vec<Range<u64>> {
+        match self {
+            Change::Write { extents, .. } => {
+                let mut spans: Vec<Range<u64>> = Vec::with_capacity(extents.len());
+                for extent in extents {
+                    let end = extent.offset + u64::from(extent.length);
+                    let span = blocks_around(extent.offset, end);
+                    match spans.last_mut() {
+                        Some(last) if last.end >= span.start && last.start <= span.start => {
+                            last.end = last.end.max(span.end);
+                        }
+                        _ => spans.push(span),
+                    }
+                }
+                spans
+            }
+            Change::Shape { truncate, punch } => {
+                let cut = truncate.map(|at| blocks_around(at, u64::MAX));
+                let holes = punch.iter().map(|hole| blocks_around(hole.start, hole.end));
+                cut.into_iter().chain(holes).collect()
+            }
+            Change::Remove => vec![WHOLE],
+        }
+    }
+
+    /// The regions it changes in an object of `length` bytes.
+    pub fn regions(&self, length: u64) -> Vec<Range<u32>> {
+        match self {
+            Change::Write { .. } => self
+                .spans()
+                .iter()
+                .map(|span| regions_of(span.start, span.end))
+                .collect(),
+            Change::Shape { truncate, punch } => {
+                // The region of the cut, too, if the object ends before: the twin's may not.
+                let cut = truncate.map(|at| regions_of(at, length.max(at + 1)));
+                let holes = punch
+                    .iter()
+                    .map(|hole| regions_of(hole.start, hole.end.min(length.max(hole.start + 1))));
+                cut.into_iter().chain(holes).collect()
+            }
+            Change::Remove => vec![regions_of(0, length.max(1))],
+        }
+    }
+
+    /// What its mark is for.
+    pub fn purpose(&self) -> Purpose {
+        match self {
+            Change::Write { .. } => Purpose::Write,
+            Change::Shape { .. } | Change::Remove => Purpose::Free,
+        }
+    }
+
+    /// Does it to this member's copy.
+    pub async fn apply(&self, node: &Node, object: ObjectId) -> weft_objects::Result<()> {
+        match self {
+            Change::Write {
+                extents, payload, ..
+            } => node.store.write(object, extents, payload.clone()).await,
+            Change::Shape { truncate, punch } => {
+                if let Some(at) = truncate {
+                    node.store.truncate(object, *at).await?;
+                }
+                node.store.punch(object, punch).await
+            }
+            Change::Remove => node.store.remove(object).await,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Change::Write { payload, .. } => payload.len() as u64,
+            _ => 0,
+        }
+    }
+
+    /// As it is sent to the twin.
+    fn to_forward(
+        &self,
+        pair: PairId,
+        epoch: Epoch,
+        session: u64,
+        object: ObjectId,
+    ) -> (proto::ForwardRequest, Payload) {
+        let mut request = proto::ForwardRequest {
+            epoch: epoch.0,
+            pair: pair.0,
+            session,
+            object: Some(to_name(object)),
+            ..Default::default()
+        };
+        let mut sent = Payload::none();
+        match self {
+            Change::Write {
+                extents,
+                payload,
+                crc,
+            } => {
+                request.extents = extents
+                    .iter()
+                    .map(|extent| proto::Extent {
+                        offset: extent.offset,
+                        length: extent.length,
+                    })
+                    .collect();
+                sent = Payload::summed(payload.clone(), *crc);
+            }
+            Change::Shape { truncate, punch } => {
+                request.truncate = *truncate;
+                request.punch = punch
+                    .iter()
+                    .map(|hole| proto::Range {
+                        start: hole.start,
+                        end: hole.end,
+                    })
+                    .collect();
+            }
+            Change::Remove => request.drop_object = true,
+        }
+        (request, sent)
+    }
+}
+
+/// The extents of a message, checked against its payload.
+///
+/// # Errors
+/// [`Failed::Refused`] for a message that contradicts itself, EFBIG beyond the largest object.
+pub(crate) fn extents_of(
+    extents: &[proto::Extent],
+    payload: &Bytes,
+) -> Result<Vec<Extent>, Failed> {
+    if extents.is_empty() || extents.len() > EXTENTS_MAX {
+        return Err(Failed::Refused("a write of no or too many extents".into()));
+    }
+    let total: u64 = extents.iter().map(|extent| u64::from(extent.length)).sum();
+    if total != payload.len() as u64 {
+        return Err(Failed::Refused(
+            "the payload is not as long as the extents".into(),
+        ));
+    }
+    extents
+        .iter()
+        .map(|extent| {
+            let end = extent.offset.checked_add(u64::from(extent.length));
+            if extent.length == 0 {
+                return Err(Failed::Refused("an extent of nothing".into()));
+            }
+            match end {
+                Some(end) if end <= OBJECT_BYTES_MAX => Ok(Extent {
+                    offset: extent.offset,
+                    length: extent.length,
+                }),
+                _ => Err(Failed::Errno(libc::EFBIG)),
+            }
+        })
+        .collect()
+}
+
+/// The holes of a message.
+///
+/// # Errors
+/// [`Failed::Refused`] for ranges that are none.
+pub(crate) fn holes_of(punch: &[proto::Range]) -> Result<Vec<Range<u64>>, Failed> {
+    if punch.len() > EXTENTS_MAX || punch.iter().any(|hole| hole.start >= hole.end) {
+        return Err(Failed::Refused("a hole of nothing, or too many".into()));
+    }
+    Ok(punch.iter().map(|hole| hole.start..hole.end).collect())
+}
+
+/// Who wants a change done, and under which epoch.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker {
+    pub pair: PairId,
+    pub epoch: Epoch,
+    /// Session, and number of the connection it came over. None: the metadata service.
+    pub client: Option<(u64, u64)>,
+    /// `client-sync` in BOTH: the client's number for the write.
+    pub operation: u64,
+}
+
+impl Asker {
+    fn session(&self) -> u64 {
+        self.client.map_or(0, |(session, _)| session)
+    }
+
+    fn admit(&self, node: &Node) -> Result<PairState, Failed> {
+        match self.client {
+            Some((session, connection)) => node.admit(self.pair, self.epoch, session, connection),
+            None => {
+                let now = node.now();
+                Ok(node.side.borrow().admits(self.pair, self.epoch, now)?)
+            }
+        }
+    }
+}
+
+fn rule_of(protocol: i32) -> Result<Rule, Failed> {
+    let rule = Protocol::try_from(protocol).ok().and_then(Rule::of);
+    match rule {
+        Some(rule) if rule.served => Ok(rule),
+        _ => Err(Failed::Refused(
+            "this protocol is not served by this version".into(),
+        )),
+    }
+}
+
+/// METHOD 64.
+pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Request) {
+    let message: proto::WriteRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let checked = (|| {
+        let object = from_name(message.object)?;
+        let change = Change::Write {
+            extents: extents_of(&message.extents, &request.payload)?,
+            payload: request.payload.clone(),
+            crc: request.payload_crc,
+        };
+        Ok((object, change, rule_of(message.protocol)?))
+    })();
+    let (object, change, rule) = match checked {
+        Ok(checked) => checked,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    if message.confirmed_below > 0 {
+        node.marks
+            .confirmed_below(message.session, message.confirmed_below);
+    }
+    let asker = Asker {
+        pair: PairId(message.pair),
+        epoch: Epoch(message.epoch),
+        client: Some((message.session, connection.number())),
+        operation: message.operation,
+    };
+    // The place in the queue is taken now: changes that overlap are done in order of arrival.
+    let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
+    let node = node.clone();
+    node.clone().spawn("write", async move {
+        let _loaded = node.loaded();
+        match lead(&node, &asker, object, &change, rule, ticket).await {
+            Ok(both) => {
+                node.metrics.writes.inc();
+                node.metrics.written_bytes.inc_by(change.bytes());
+                let reply = proto::WriteReply { both };
+                request
+                    .replier
+                    .send::<proto::WriteRequest>(&reply, Payload::none());
+            }
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+/// METHOD 66.
+pub(crate) fn on_shape(node: &Rc<Node>, connection: &Connection, request: Request) {
+    let message: proto::ShapeRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let checked = (|| {
+        let object = from_name(message.object)?;
+        let change = Change::Shape {
+            truncate: message.truncate,
+            punch: holes_of(&message.punch)?,
+        };
+        if message.truncate.is_some_and(|at| at > OBJECT_BYTES_MAX) {
+            return Err(Failed::Errno(libc::EFBIG));
+        }
+        Ok((object, change, rule_of(message.protocol)?))
+    })();
+    let (object, change, rule) = match checked {
+        Ok(checked) => checked,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let asker = Asker {
+        pair: PairId(message.pair),
+        epoch: Epoch(message.epoch),
+        client: Some((message.session, connection.number())),
+        operation: message.operation,
+    };
+    let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
+    let node = node.clone();
+    node.clone().spawn("shape", async move {
+        let _loaded = node.loaded();
+        match lead(&node, &asker, object, &change, rule, ticket).await {
+            Ok(_both) => {
+                node.metrics.writes.inc();
+                request
+                    .replier
+                    .send::<proto::ShapeRequest>(&proto::ShapeReply {}, Payload::none());
+            }
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+/// METHOD 52: the metadata service drops objects, on both members.
+pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
+    let message: proto::DropObjectsRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("drop objects", async move {
+        let asker = Asker {
+            pair: node.pair,
+            epoch: Epoch(message.epoch),
+            client: None,
+            operation: 0,
+        };
+        let rule = Rule::of(Protocol::ServerSync).expect("server-sync has a rule");
+        for name in message.objects {
+            let dropped = async {
+                let object = from_name(Some(name))?;
+                let change = Change::Remove;
+                let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
+                lead(&node, &asker, object, &change, rule, ticket).await?;
+                if let Some(plan) = &mut *node.plan.borrow_mut() {
+                    plan.drop_object(object);
+                }
+                Ok(())
+            };
+            if let Err(failed) = dropped.await {
+                return request.replier.fail(failed);
+            }
+        }
+        request
+            .replier
+            .send::<proto::DropObjectsRequest>(&proto::DropObjectsReply {}, Payload::none());
+    });
+}
+
+/// How the twin's copy ended.
+enum Forwarded {
+    Copied(Copied),
+    /// Blocks that are bad there and would be written in part.
+    Bad(Vec<u64>),
+    /// The twin has begun a change of the same blocks, and goes first.
+    GiveWay,
+    /// It refuses for a reason that is the asker's.
+    Refused(Failed),
+}
+
+/// How this member's own copy ended.
+enum Own {
+    Copied(Copied),
+    GiveWay,
+}
+
+/// Leads a change: does it on both members or on the only one, and says whether it is on both.
+///
+/// # Errors
+/// What is to be answered to the asker.
+pub(crate) async fn lead(
+    node: &Rc<Node>,
+    asker: &Asker,
+    object: ObjectId,
+    change: &Change,
+    rule: Rule,
+    ticket: Ticket,
+) -> Result<bool, Failed> {
+    let mut ticket = Some(ticket);
+    let mut intent: Option<Intent> = None;
+    let mut begun = false;
+    loop {
+        let held = match ticket.take() {
+            Some(ticket) => ticket,
+            None => node.locks.enqueue(object, change.spans(), Kind::Led),
+        };
+        held.granted().await;
+        match asker.admit(node) {
+            Ok(_) => {}
+            Err(failed) if is_ahead(node, asker) => {
+                // Not with the blocks held: the twin may need them to get on.
+                drop(held);
+                node.not_ahead(|side, now| side.admits(asker.pair, asker.epoch, now))
+                    .await
+                    .map_err(|_| failed)?;
+                continue;
+            }
+            Err(failed) => return Err(failed),
+        }
+        if intent.is_none() {
+            let length = match change {
+                Change::Write { .. } => 0,
+                _ => node
+                    .store
+                    .length(object)
+                    .await
+                    .map_err(|error| node.store_failed(error))?,
+            };
+            let regions = change.regions(length);
+            let marking = node.marks.begin(
+                &node.store,
+                object,
+                &regions,
+                change.purpose(),
+                node.settings.sync_marks,
+                node.now(),
+            );
+            let marked = marking.await.map_err(|error| node.store_failed(error))?;
+            intent = Some(marked);
+        }
+        // Marking may have waited: nothing but this counts.
+        let state = match asker.admit(node) {
+            Ok(state) => state,
+            Err(failed) => {
+                // What earlier rounds did stays in doubt; before the first nothing was done.
+                if let (Some(intent), false) = (intent, begun) {
+                    intent.end(Ended::Alike, node.now());
+                }
+                return Err(failed);
+            }
+        };
+        begun = true;
+        match round(node, asker, &state, object, change, rule).await {
+            Round::Answered(answer) => {
+                let intent = intent.expect("marked before the first round");
+                return conclude(node, asker, &state, answer, intent, held).await;
+            }
+            Round::Refused(failed) => return Err(failed),
+            Round::GiveWay => {
+                drop(held);
+                node.env.sleep(GIVE_WAY).await;
+            }
+        }
+    }
+}
+
+fn is_ahead(node: &Node, asker: &Asker) -> bool {
+    asker.epoch > node.side.borrow().epoch()
+}
+
+enum Round {
+    Answered(Answer),
+    Refused(Failed),
+    GiveWay,
+}
+
+/// Does the change on both members at the same time, once.
+async fn round(
+    node: &Rc<Node>,
+    asker: &Asker,
+    state: &PairState,
+    object: ObjectId,
+    change: &Change,
+    rule: Rule,
+) -> Round {
+    let mut course = Course::new(node.me, state, rule);
+    let own = own_copy(node, state, object, change);
+    let own = if course.forwards() {
+        let (own, mut twin) = join(own, forward(node, asker, object, change)).await;
+        if let Own::GiveWay = own {
+            return Round::GiveWay;
+        }
+        // This member's copy is done and whole: what is bad there can be replaced from here.
+        for _ in 0..3 {
+            let Forwarded::Bad(blocks) = &twin else { break };
+            if let Err(error) = settle::give_blocks(node, asker.epoch, object, blocks).await {
+                twin = match error {
+                    Unsettled::GiveWay => Forwarded::GiveWay,
+                    _ => Forwarded::Copied(Copied::Errno(libc::EIO)),
+                };
+                break;
+            }
+            twin = forward(node, asker, object, change).await;
+        }
+        match twin {
+            Forwarded::Copied(copied) => course.twin_ended(copied),
+            Forwarded::Bad(_) => course.twin_ended(Copied::Errno(libc::EIO)),
+            Forwarded::GiveWay => return Round::GiveWay,
+            Forwarded::Refused(failed) => return Round::Refused(failed),
+        }
+        own
+    } else {
+        own.await
+    };
+    match own {
+        Own::Copied(copied) => course.own_ended(copied),
+        Own::GiveWay => return Round::GiveWay,
+    }
+    if course.is_held() {
+        node.metrics.held_writes.inc();
+    }
+    loop {
+        let (now, counts) = {
+            let side = node.side.borrow();
+            (side.state().unwrap_or(*state), side.twin_counts())
+        };
+        if let Some(answer) = course.answer(&now, counts) {
+            return Round::Answered(answer);
+        }
+        node.state_beyond(now.epoch).await;
+    }
+}
+
+async fn own_copy(node: &Rc<Node>, state: &PairState, object: ObjectId, change: &Change) -> Own {
+    for _ in 0..3 {
+        match change.apply(node, object).await {
+            Ok(()) => return Own::Copied(Copied::Done),
+            Err(weft_objects::Error::BadBlocks { blocks, .. }) => {
+                match settle::heal(node, state.epoch, object, &blocks).await {
+                    Ok(()) => {}
+                    Err(Unsettled::GiveWay) => return Own::GiveWay,
+                    Err(_) => break,
+                }
+            }
+            Err(error) => {
+                let errno = error.errno();
+                node.store_failed(error);
+                return Own::Copied(Copied::Errno(errno));
+            }
+        }
+    }
+    Own::Copied(Copied::Errno(libc::EIO))
+}
+
+/// Sends a change to the twin and says what came of it.
+async fn forward(node: &Rc<Node>, asker: &Asker, object: ObjectId, change: &Change) -> Forwarded {
+    let session = asker.session();
+    let (request, payload) = change.to_forward(asker.pair, asker.epoch, session, object);
+    send(node, asker, &request, payload).await
+}
+
+async fn send(
+    node: &Rc<Node>,
+    asker: &Asker,
+    request: &proto::ForwardRequest,
+    payload: Payload,
+) -> Forwarded {
+    loop {
+        match node.link.call(request, payload.clone()).await {
+            Ok((reply, _)) if reply.bad_blocks.is_empty() => {
+                return Forwarded::Copied(Copied::Done);
+            }
+            Ok((reply, _)) => return Forwarded::Bad(reply.bad_blocks),
+            Err(TwinError::Failed(Failed::Errno(libc::EDEADLK))) => return Forwarded::GiveWay,
+            Err(TwinError::Failed(Failed::Errno(errno))) => {
+                return Forwarded::Copied(Copied::Errno(errno));
+            }
+            // It knows a newer state, as this member will soon.
+            Err(TwinError::Failed(Failed::Stale(_)) | TwinError::Lost) => {
+                return Forwarded::Copied(Copied::Unknown);
+            }
+            // It does not know this state yet.
+            Err(TwinError::Failed(Failed::Unavailable(_))) => {
+                if node.side.borrow().epoch() != asker.epoch {
+                    return Forwarded::Copied(Copied::Unknown);
+                }
+                node.env.sleep(TWIN_NOT_READY).await;
+            }
+            Err(TwinError::Failed(failed)) => return Forwarded::Refused(failed),
+        }
+    }
+}
+
+/// Settles what a change leaves behind, and makes the answer.
+async fn conclude(
+    node: &Rc<Node>,
+    asker: &Asker,
+    state: &PairState,
+    answer: Answer,
+    intent: Intent,
+    held: Ticket,
+) -> Result<bool, Failed> {
+    let now = node.now();
+    match answer {
+        Answer::Done { both: true } => {
+            intent.end(Ended::Alike, now);
+            Ok(true)
+        }
+        Answer::Done { both: false } => {
+            if state.mode == Mode::Both && node.side.borrow().epoch() == state.epoch {
+                // The client sends the other copy.
+                let ended = Ended::WhenConfirmed(asker.session(), asker.operation);
+                intent.end(ended, now);
+            } else {
+                again(node, &intent);
+                intent.end(Ended::Doubtful, now);
+            }
+            Ok(false)
+        }
+        Answer::Errno { errno, equal_to } => {
+            let regions = intent.regions().to_vec();
+            again(node, &intent);
+            intent.end(Ended::Doubtful, now);
+            drop(held);
+            // Nobody was promised the new bytes.
+            if let Some(truth) = equal_to {
+                for region in regions {
+                    let settled = settle::settle_region(node, asker.epoch, region, truth, false);
+                    if let Err(error) = settled.await {
+                        tracing::warn!(?region, ?error, "copies differ after a failed change");
+                    }
+                }
+            }
+            Err(Failed::Errno(errno))
+        }
+        Answer::Stale { current } => {
+            intent.end(Ended::Doubtful, now);
+            Err(Failed::Stale(current.0))
+        }
+    }
+}
+
+/// What the change touched has to be compared (again) by a recovery that runs. At once: the
+/// recovery must not find that nothing is left before it knows.
+fn again(node: &Node, intent: &Intent) {
+    if let Some(plan) = &mut *node.plan.borrow_mut() {
+        for region in intent.regions() {
+            plan.add(*region);
+        }
+    }
+}
+
+/// METHOD 67: makes objects stable on both members.
+pub(crate) fn on_sync(node: &Rc<Node>, connection: &Connection, request: Request) {
+    let message: proto::SyncRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let asker = Asker {
+        pair: PairId(message.pair),
+        epoch: Epoch(message.epoch),
+        client: Some((message.session, connection.number())),
+        operation: 0,
+    };
+    let node = node.clone();
+    node.clone().spawn("sync", async move {
+        let _loaded = node.loaded();
+        match sync(&node, &asker, &message.objects).await {
+            Ok(()) => request
+                .replier
+                .send::<proto::SyncRequest>(&proto::SyncReply {}, Payload::none()),
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+async fn sync(node: &Rc<Node>, asker: &Asker, names: &[proto::ObjectName]) -> Result<(), Failed> {
+    node.not_ahead(|side, now| side.admits(asker.pair, asker.epoch, now))
+        .await?;
+    let state = asker.admit(node)?;
+    let objects = names
+        .iter()
+        .map(|name| from_name(Some(*name)))
+        .collect::<Result<Vec<ObjectId>, Failed>>()?;
+    // Both members, whatever the protocol: the client asks one of them.
+    let rule = Rule::of(Protocol::ServerSync).expect("server-sync has a rule");
+    let mut course = Course::new(node.me, &state, rule);
+    let own = async {
+        match node.store.sync(&objects).await {
+            Ok(()) => Copied::Done,
+            Err(error) => {
+                let errno = error.errno();
+                node.store_failed(error);
+                Copied::Errno(errno)
+            }
+        }
+    };
+    let twin = async {
+        for name in names {
+            let request = proto::ForwardRequest {
+                epoch: asker.epoch.0,
+                pair: asker.pair.0,
+                session: asker.session(),
+                object: Some(*name),
+                sync: true,
+                ..Default::default()
+            };
+            match send(node, asker, &request, Payload::none()).await {
+                Forwarded::Copied(Copied::Done) => {}
+                Forwarded::Copied(other) => return Ok(other),
+                Forwarded::Refused(failed) => return Err(failed),
+                Forwarded::Bad(_) | Forwarded::GiveWay => return Ok(Copied::Errno(libc::EIO)),
+            }
+        }
+        Ok(Copied::Done)
+    };
+    if course.forwards() {
+        let (own, twin) = join(own, twin).await;
+        course.own_ended(own);
+        course.twin_ended(twin?);
+    } else {
+        course.own_ended(own.await);
+    }
+    loop {
+        let (now, counts) = {
+            let side = node.side.borrow();
+            (side.state().unwrap_or(state), side.twin_counts())
+        };
+        match course.answer(&now, counts) {
+            Some(Answer::Done { .. }) => return Ok(()),
+            Some(Answer::Errno { errno, .. }) => return Err(Failed::Errno(errno)),
+            Some(Answer::Stale { current }) => return Err(Failed::Stale(current.0)),
+            None => node.state_beyond(now.epoch).await,
+        };
+    }
+}

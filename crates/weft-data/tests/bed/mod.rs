@@ -1,0 +1,517 @@
+//! A pair of data servers, a metadata service that only keeps their state, and a client, in one
+//! process over loopback.
+
+#![allow(clippy::unwrap_used, dead_code)]
+
+use bytes::Bytes;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_data::{Server, Settings};
+use weft_env::{Env, Mono};
+use weft_pair::{Action, Keeper, Mode, PairState, Registration, StoreKey, Terms};
+use weft_rpc::{CallError, Connection, Handler, Local, Payload, Replier, Request};
+use weft_types::{Epoch, Ino, Member, ObjectId, PairId};
+use weft_wire::proto::{self, Identity, Protocol, identity::Role};
+use weft_wire::{Failed, Rpc};
+
+pub const CLUSTER: &str = "test";
+pub const ZERO: Member = Member::Zero;
+pub const ONE: Member = Member::One;
+pub const SESSION: u64 = 7;
+
+pub fn object(ino: u64) -> ObjectId {
+    ObjectId {
+        ino: Ino(ino),
+        generation: 0,
+    }
+}
+
+fn name(object: ObjectId) -> proto::ObjectName {
+    proto::ObjectName {
+        ino: object.ino.0,
+        generation: object.generation,
+    }
+}
+
+/// The state of a pair, journaled in memory.
+pub struct Meta {
+    env: Env,
+    keeper: RefCell<Keeper>,
+    connections: RefCell<BTreeMap<u64, (Connection, Member)>>,
+    waiting: RefCell<BTreeMap<u64, Replier>>,
+    addresses: RefCell<[String; 2]>,
+    reports: RefCell<[proto::MemberReport; 2]>,
+    /// Journal writes take for ever.
+    pub journal_hangs: Cell<bool>,
+    stuck: RefCell<Vec<Epoch>>,
+    /// Beats are not answered.
+    pub mute: Cell<bool>,
+    unanswered: RefCell<Vec<Replier>>,
+    pub journaled: RefCell<Vec<PairState>>,
+    pub live_sessions: RefCell<Vec<u64>>,
+}
+
+impl Meta {
+    pub async fn start(env: &Env) -> (Rc<Meta>, String) {
+        let now = env.now().since(Mono(0));
+        let meta = Rc::new(Meta {
+            env: env.clone(),
+            keeper: RefCell::new(Keeper::new(
+                PairState::new(PairId(0)),
+                Terms::default(),
+                now,
+            )),
+            connections: RefCell::default(),
+            waiting: RefCell::default(),
+            addresses: RefCell::default(),
+            reports: RefCell::default(),
+            journal_hangs: Cell::new(false),
+            stuck: RefCell::default(),
+            mute: Cell::new(false),
+            unanswered: RefCell::default(),
+            journaled: RefCell::default(),
+            live_sessions: RefCell::new(vec![SESSION]),
+        });
+        let local = Local {
+            cluster_id: CLUSTER.into(),
+            identity: Identity {
+                role: Role::Meta.into(),
+                ..Identity::default()
+            },
+        };
+        let handled = meta.clone();
+        let handler: Handler = Rc::new(move |connection, request| {
+            handled.clone().on_request(connection, request);
+        });
+        let address = weft_rpc::serve(env, "127.0.0.1:0", local, |_| {}, handler)
+            .await
+            .unwrap();
+        let ticking = meta.clone();
+        env.spawn("ticks", async move {
+            loop {
+                ticking.env.sleep(Duration::from_millis(10)).await;
+                let now = ticking.now();
+                let actions = ticking.keeper.borrow_mut().tick(now);
+                ticking.run(actions);
+            }
+        });
+        (meta, address)
+    }
+
+    fn now(&self) -> Duration {
+        self.env.now().since(Mono(0))
+    }
+
+    pub fn state(&self) -> PairState {
+        self.keeper.borrow().published()
+    }
+
+    pub fn report(&self, member: Member) -> proto::MemberReport {
+        self.reports.borrow()[member.index()].clone()
+    }
+
+    /// The journal works again, and what was stuck is done.
+    pub fn journal_goes_on(self: &Rc<Meta>) {
+        self.journal_hangs.set(false);
+        for epoch in std::mem::take(&mut *self.stuck.borrow_mut()) {
+            let now = self.now();
+            let actions = self.keeper.borrow_mut().on_journaled(epoch, now);
+            self.run(actions);
+        }
+    }
+
+    fn on_request(self: Rc<Meta>, connection: &Connection, request: Request) {
+        let number = connection.number();
+        let now = self.now();
+        match request.method {
+            proto::RegisterRequest::METHOD => {
+                let message: proto::RegisterRequest = request.decode().unwrap();
+                let member = Member::from_index(message.member).unwrap();
+                self.addresses.borrow_mut()[member.index()] = message.address;
+                self.connections
+                    .borrow_mut()
+                    .insert(number, (connection.clone(), member));
+                self.waiting.borrow_mut().insert(number, request.replier);
+                let registration = Registration {
+                    connection: number,
+                    incarnation: message.incarnation,
+                    store: StoreKey::of(&message.store_id),
+                    was_serving: message.was_serving,
+                };
+                let actions = self.keeper.borrow_mut().register(member, registration, now);
+                let meta = self.clone();
+                let watched = connection.clone();
+                self.env.spawn("connection watch", async move {
+                    watched.closed().await;
+                    let now = meta.now();
+                    let actions = meta
+                        .keeper
+                        .borrow_mut()
+                        .connection_lost(member, number, true, now);
+                    meta.connections.borrow_mut().remove(&number);
+                    meta.run(actions);
+                });
+                self.run(actions);
+            }
+            proto::BeatRequest::METHOD => {
+                let message: proto::BeatRequest = request.decode().unwrap();
+                let member = Member::from_index(message.member).unwrap();
+                if self.mute.get() {
+                    return self.unanswered.borrow_mut().push(request.replier);
+                }
+                if !self.keeper.borrow().is_welcomed(member, number) {
+                    return request.replier.fail(Failed::Unavailable("who?".into()));
+                }
+                let epoch = Epoch(message.epoch);
+                self.reports.borrow_mut()[member.index()] = message.report.unwrap();
+                let actions =
+                    self.keeper
+                        .borrow_mut()
+                        .beat(member, epoch, message.twin_lost, 0, now);
+                let state = self.keeper.borrow().state_for(member).unwrap().to_proto();
+                let reply = proto::BeatReply { state: Some(state) };
+                request
+                    .replier
+                    .send::<proto::BeatRequest>(&reply, Payload::none());
+                self.run(actions);
+            }
+            proto::RecoveredRequest::METHOD => {
+                let message: proto::RecoveredRequest = request.decode().unwrap();
+                let member = self.connections.borrow()[&number].1;
+                let epoch = Epoch(message.epoch);
+                let actions = self.keeper.borrow_mut().recovered(member, epoch, now);
+                request
+                    .replier
+                    .send::<proto::RecoveredRequest>(&proto::RecoveredReply {}, Payload::none());
+                self.run(actions);
+            }
+            other => panic!("method {other} to the metadata service"),
+        }
+    }
+
+    fn run(self: &Rc<Meta>, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Journal { state, .. } => {
+                    self.journaled.borrow_mut().push(state);
+                    if self.journal_hangs.get() {
+                        self.stuck.borrow_mut().push(state.epoch);
+                        continue;
+                    }
+                    let meta = self.clone();
+                    self.env.spawn("journal", async move {
+                        meta.env.sleep(Duration::from_millis(2)).await;
+                        let now = meta.now();
+                        let actions = meta.keeper.borrow_mut().on_journaled(state.epoch, now);
+                        meta.run(actions);
+                    });
+                }
+                Action::Welcome { member, connection } => {
+                    let state = self.keeper.borrow().state_for(member).unwrap().to_proto();
+                    let reply = proto::RegisterReply {
+                        state: Some(state),
+                        peer_address: self.addresses.borrow()[member.twin().index()].clone(),
+                        live_sessions: self.live_sessions.borrow().clone(),
+                        fenced_below: 100,
+                        lease_ms: 300,
+                    };
+                    let replier = self.waiting.borrow_mut().remove(&connection).unwrap();
+                    replier.send::<proto::RegisterRequest>(&reply, Payload::none());
+                }
+                Action::Tell { member, connection } => {
+                    let Some((to, _)) = self.connections.borrow().get(&connection).cloned() else {
+                        continue;
+                    };
+                    let state = self.keeper.borrow().state_for(member).unwrap();
+                    let request = proto::SetStateRequest {
+                        state: Some(state.to_proto()),
+                        peer_address: self.addresses.borrow()[member.twin().index()].clone(),
+                    };
+                    let meta = self.clone();
+                    self.env.spawn("tell", async move {
+                        if to.call(&request, Payload::none()).await.is_ok() {
+                            let now = meta.now();
+                            let actions =
+                                meta.keeper
+                                    .borrow_mut()
+                                    .acknowledged(member, state.epoch, now);
+                            meta.run(actions);
+                        }
+                    });
+                }
+                Action::Close { connection } => {
+                    if let Some((old, _)) = self.connections.borrow_mut().remove(&connection) {
+                        old.close("registered again");
+                    }
+                }
+                Action::Refuse { connection, why } => {
+                    let replier = self.waiting.borrow_mut().remove(&connection).unwrap();
+                    replier.fail(Failed::Refused(why.into()));
+                }
+                Action::Publish(_) => {}
+            }
+        }
+    }
+
+    /// Sends an order to a member.
+    pub async fn order<R: Rpc>(&self, member: Member, request: &R) -> Result<R::Reply, CallError> {
+        let to = self
+            .connections
+            .borrow()
+            .values()
+            .find(|(_, who)| *who == member)
+            .map(|(connection, _)| connection.clone())
+            .unwrap();
+        Ok(to.call(request, Payload::none()).await?.0)
+    }
+}
+
+/// Everything together.
+pub struct Bed {
+    pub env: Env,
+    pub meta: Rc<Meta>,
+    meta_address: String,
+    dirs: [tempfile::TempDir; 2],
+    pub servers: [Option<Server>; 2],
+    pub tune: fn(&mut Settings),
+    operation: Cell<u64>,
+    pub protocol: Protocol,
+}
+
+impl Bed {
+    pub async fn start(env: Env) -> Bed {
+        Bed::tuned(env, |_| {}).await
+    }
+
+    pub async fn tuned(env: Env, tune: fn(&mut Settings)) -> Bed {
+        let (meta, meta_address) = Meta::start(&env).await;
+        let dir = || tempfile::tempdir().unwrap();
+        let mut bed = Bed {
+            env,
+            meta,
+            meta_address,
+            dirs: [dir(), dir()],
+            servers: [None, None],
+            tune,
+            operation: Cell::new(1),
+            protocol: Protocol::ServerSync,
+        };
+        bed.up(ZERO).await;
+        bed.up(ONE).await;
+        bed.until(Mode::Both, 2).await;
+        bed
+    }
+
+    pub fn dir(&self, member: Member) -> PathBuf {
+        self.dirs[member.index()].path().join("store")
+    }
+
+    pub async fn up(&mut self, member: Member) {
+        let mut settings = Settings {
+            dir: self.dir(member),
+            member: member.index() as u32,
+            meta: vec![self.meta_address.clone()],
+            cluster_id: CLUSTER.into(),
+            ..Settings::default()
+        };
+        (self.tune)(&mut settings);
+        let server = weft_data::start(self.env.clone(), settings).await.unwrap();
+        self.servers[member.index()] = Some(server);
+    }
+
+    pub async fn down(&mut self, member: Member) {
+        self.servers[member.index()].take().unwrap().stop();
+        // Writes that the operating system has begun end.
+        self.env.sleep(Duration::from_millis(30)).await;
+    }
+
+    pub fn wipe(&self, member: Member) {
+        #[allow(clippy::disallowed_methods)]
+        std::fs::remove_dir_all(self.dir(member)).unwrap();
+    }
+
+    pub fn server(&self, member: Member) -> &Server {
+        self.servers[member.index()].as_ref().unwrap()
+    }
+
+    /// Waits until the state published is this, with at least this epoch, and in force at the
+    /// members that run.
+    pub async fn until(&self, mode: Mode, epoch: u64) {
+        for _ in 0..1000 {
+            let state = self.meta.state();
+            let running: Vec<&Server> = self.servers.iter().flatten().collect();
+            let mut ready = state.mode == mode
+                && state.epoch.0 >= epoch
+                && running.iter().all(|server| server.state() == Some(state));
+            if ready {
+                for server in running {
+                    let status = self.status(server.address()).await;
+                    let member = Member::from_index(u32::from(
+                        !self.servers[0]
+                            .as_ref()
+                            .is_some_and(|s| std::ptr::eq(s, server)),
+                    ))
+                    .unwrap();
+                    ready &= status.leased == mode.serves(member);
+                }
+                if ready {
+                    return;
+                }
+            }
+            self.env.sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{mode} not reached: {}", self.meta.state());
+    }
+
+    async fn status(&self, address: &str) -> proto::DataStatusReply {
+        let connection = self.connect_to(address).await;
+        let request = proto::DataStatusRequest {};
+        let reply = connection.call(&request, Payload::none()).await.unwrap().0;
+        connection.close("asked");
+        reply
+    }
+
+    async fn connect_to(&self, address: &str) -> Connection {
+        let local = Local {
+            cluster_id: CLUSTER.into(),
+            identity: Identity {
+                role: Role::Client.into(),
+                id: SESSION,
+                incarnation: 1,
+            },
+        };
+        weft_rpc::connect(&self.env, address, &local, Rc::new(|_, _| {}))
+            .await
+            .unwrap()
+    }
+
+    pub async fn connect(&self, member: Member) -> Connection {
+        self.connect_to(self.server(member).address()).await
+    }
+
+    pub fn write_request(
+        &self,
+        session: u64,
+        object: ObjectId,
+        offset: u64,
+        length: usize,
+    ) -> proto::WriteRequest {
+        let operation = self.operation.get();
+        self.operation.set(operation + 1);
+        proto::WriteRequest {
+            session,
+            epoch: self.meta.state().epoch.0,
+            pair: 0,
+            object: Some(name(object)),
+            extents: vec![proto::Extent {
+                offset,
+                length: length as u32,
+            }],
+            protocol: self.protocol.into(),
+            operation,
+            confirmed_below: 0,
+        }
+    }
+
+    pub async fn write(
+        &self,
+        connection: &Connection,
+        object: ObjectId,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<bool, CallError> {
+        let request = self.write_request(SESSION, object, offset, bytes.len());
+        let payload = Bytes::copy_from_slice(bytes);
+        Ok(connection.call(&request, payload).await?.0.both)
+    }
+
+    pub async fn read(
+        &self,
+        connection: &Connection,
+        object: ObjectId,
+        offset: u64,
+        length: u32,
+    ) -> Result<Bytes, CallError> {
+        let request = proto::ReadRequest {
+            session: SESSION,
+            epoch: self.meta.state().epoch.0,
+            pair: 0,
+            object: Some(name(object)),
+            offset,
+            length,
+        };
+        Ok(connection.call(&request, Payload::none()).await?.1)
+    }
+
+    pub async fn shape(
+        &self,
+        connection: &Connection,
+        object: ObjectId,
+        truncate: Option<u64>,
+        punch: &[std::ops::Range<u64>],
+    ) -> Result<(), CallError> {
+        let request = proto::ShapeRequest {
+            session: SESSION,
+            epoch: self.meta.state().epoch.0,
+            pair: 0,
+            object: Some(name(object)),
+            truncate,
+            punch: punch
+                .iter()
+                .map(|hole| proto::Range {
+                    start: hole.start,
+                    end: hole.end,
+                })
+                .collect(),
+            operation: 0,
+            protocol: self.protocol.into(),
+        };
+        connection.call(&request, Payload::none()).await?;
+        Ok(())
+    }
+
+    /// Every object of a member, byte for byte.
+    pub async fn content(&self, member: Member) -> BTreeMap<ObjectId, Vec<u8>> {
+        let store = self.server(member).store();
+        let mut content = BTreeMap::new();
+        for (object, length) in store.list(None, usize::MAX).await.unwrap() {
+            let parts = store.read(object, 0, length).await.unwrap();
+            let mut bytes = parts.concat();
+            bytes.resize(length as usize, 0);
+            content.insert(object, bytes);
+        }
+        content
+    }
+
+    pub async fn assert_equal(&self) {
+        let (zero, one) = (self.content(ZERO).await, self.content(ONE).await);
+        assert_eq!(
+            zero.keys().collect::<Vec<_>>(),
+            one.keys().collect::<Vec<_>>()
+        );
+        for (object, bytes) in zero {
+            assert!(bytes == one[&object], "{object} differs");
+        }
+    }
+}
+
+/// Bytes that tell where they belong.
+pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..length)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        })
+        .collect()
+}
+
+/// Runs a test in the real environment.
+pub fn run<F: Future<Output = ()>>(test: impl FnOnce(Env) -> F) {
+    weft_env::real::run(test).unwrap();
+}

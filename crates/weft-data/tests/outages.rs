@@ -1,0 +1,235 @@
+//! Members that die, hang, come back, come back empty.
+
+#![allow(clippy::unwrap_used)]
+
+mod bed;
+
+use bed::*;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_pair::Mode;
+use weft_rpc::CallError;
+use weft_wire::Failed;
+
+#[test]
+fn a_member_dies_returns_and_is_brought_up_to_date() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        for ino in 1..5 {
+            bed.write(&zero, object(ino), 0, &pattern(ino, 200_000))
+                .await
+                .unwrap();
+        }
+        bed.down(ONE).await;
+        bed.until(Mode::Only(ZERO), 3).await;
+        assert!(
+            !bed.write(&zero, object(1), 100_000, &pattern(7, 300_000))
+                .await
+                .unwrap()
+        );
+        bed.write(&zero, object(9), 3 << 20, &pattern(8, 10_000))
+            .await
+            .unwrap();
+        bed.shape(&zero, object(2), Some(1000), &[]).await.unwrap();
+        bed.shape(&zero, object(3), None, &[8192..100_000])
+            .await
+            .unwrap();
+        let drop = weft_wire::proto::DropObjectsRequest {
+            epoch: bed.meta.state().epoch.0,
+            objects: vec![weft_wire::proto::ObjectName {
+                ino: 4,
+                generation: 0,
+            }],
+        };
+        bed.meta.order(ZERO, &drop).await.unwrap();
+        bed.up(ONE).await;
+        bed.until(Mode::Both, 5).await;
+        bed.assert_equal().await;
+        assert_eq!(bed.content(ONE).await.len(), 4);
+        let one = bed.connect(ONE).await;
+        let read = bed.read(&one, object(1), 100_000, 300_000).await.unwrap();
+        assert!(read == pattern(7, 300_000));
+    });
+}
+
+#[test]
+fn a_wiped_member_gets_everything_while_writes_go_on() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        for ino in 1..20 {
+            bed.write(&zero, object(ino), 0, &pattern(ino, 700_000))
+                .await
+                .unwrap();
+        }
+        bed.down(ONE).await;
+        bed.until(Mode::Only(ZERO), 3).await;
+        bed.wipe(ONE);
+        bed.up(ONE).await;
+        // Writes meet the copying.
+        let mut written = 0_u64;
+        loop {
+            let state = bed.meta.state();
+            if state.mode == Mode::Both && state.epoch.0 > 3 {
+                break;
+            }
+            let offset = written * 5000 % 900_000;
+            let bytes = pattern(written, 9_000);
+            match bed
+                .write(&zero, object(1 + written % 25), offset, &bytes)
+                .await
+            {
+                Ok(_) => written += 1,
+                Err(CallError::Failed(Failed::Stale(_) | Failed::Unavailable(_))) => {
+                    bed.env.sleep(Duration::from_millis(2)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        bed.until(Mode::Both, 5).await;
+        assert!(written > 0);
+        bed.assert_equal().await;
+        assert_eq!(bed.content(ONE).await.len(), bed.content(ZERO).await.len());
+    });
+}
+
+#[test]
+fn a_write_whose_second_copy_failed_waits_until_the_state_is_journaled() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        bed.write(&zero, object(1), 0, b"before").await.unwrap();
+        bed.meta.journal_hangs.set(true);
+        bed.down(ONE).await;
+        let bed = Rc::new(bed);
+        let answered = Rc::new(std::cell::Cell::new(None));
+        let (inner, told) = (bed.clone(), answered.clone());
+        let connection = zero.clone();
+        bed.env.spawn("writer", async move {
+            let answer = inner.write(&connection, object(1), 0, b"after!").await;
+            told.set(Some(answer.map_err(|error| error.to_string())));
+        });
+        bed.env.sleep(Duration::from_millis(250)).await;
+        assert!(!bed.meta.journaled.borrow().is_empty());
+        assert!(answered.take().is_none(), "acknowledged alone");
+        // Neither does it serve what nobody else has.
+        let read = bed.read(&zero, object(1), 0, 6);
+        assert!(
+            bed.env
+                .timeout(Duration::from_millis(50), read)
+                .await
+                .is_err()
+        );
+        bed.meta.journal_goes_on();
+        for _ in 0..100 {
+            bed.env.sleep(Duration::from_millis(10)).await;
+            if let Some(answer) = answered.take() {
+                assert_eq!(answer, Ok(false));
+                break;
+            }
+        }
+        bed.until(Mode::Only(ZERO), 3).await;
+        assert_eq!(bed.read(&zero, object(1), 0, 6).await.unwrap(), "after!");
+    });
+}
+
+#[test]
+fn recovery_survives_the_death_of_either_side() {
+    run(|env| async move {
+        let mut bed = Bed::tuned(env, |settings| {
+            settings.recovery_bytes_per_s = 20 << 20;
+            settings.clear_after_ms = 100;
+        })
+        .await;
+        let zero = bed.connect(ZERO).await;
+        for ino in 1..12 {
+            bed.write(&zero, object(ino), 0, &pattern(ino, 1 << 20))
+                .await
+                .unwrap();
+        }
+        bed.down(ONE).await;
+        bed.until(Mode::Only(ZERO), 3).await;
+        for ino in 1..12 {
+            bed.write(&zero, object(ino), 4096, &pattern(ino + 50, 900_000))
+                .await
+                .unwrap();
+        }
+        bed.up(ONE).await;
+        bed.until(Mode::Recovering(ZERO), 4).await;
+        bed.env.sleep(Duration::from_millis(120)).await;
+        bed.down(ONE).await;
+        bed.until(Mode::Only(ZERO), 5).await;
+        bed.up(ONE).await;
+        bed.until(Mode::Recovering(ZERO), 6).await;
+        bed.env.sleep(Duration::from_millis(120)).await;
+        assert_eq!(bed.meta.state().mode, Mode::Recovering(ZERO));
+        bed.down(ZERO).await;
+        bed.until(Mode::Down(ZERO), 7).await;
+        bed.up(ZERO).await;
+        bed.until(Mode::Both, 9).await;
+        bed.assert_equal().await;
+        for ino in 1..12 {
+            assert!(
+                bed.content(ONE).await[&object(ino)][4096..904_096] == pattern(ino + 50, 900_000)
+            );
+        }
+    });
+}
+
+#[test]
+fn both_members_restart_and_compare_their_lists() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        bed.write(&zero, object(1), 0, &pattern(1, 50_000))
+            .await
+            .unwrap();
+        // What member 1 had begun for a client when it died: on its copy only, and in its list.
+        let store = bed.server(ONE).store();
+        store
+            .mark(object(1), 0..1, weft_objects::Purpose::Write, false)
+            .await
+            .unwrap();
+        let extents = [weft_objects::Extent {
+            offset: 0,
+            length: 4,
+        }];
+        store
+            .write(object(1), &extents, bytes::Bytes::from_static(b"half"))
+            .await
+            .unwrap();
+        drop(store);
+        bed.servers = [None, None];
+        bed.env.sleep(Duration::from_millis(50)).await;
+        bed.up(ONE).await;
+        bed.up(ZERO).await;
+        bed.until(Mode::Both, 4).await;
+        bed.assert_equal().await;
+    });
+}
+
+#[test]
+fn a_member_without_word_from_the_service_stops_serving() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        bed.write(&zero, object(1), 0, b"here").await.unwrap();
+        assert!(bed.read(&zero, object(1), 0, 4).await.is_ok());
+        bed.meta.mute.set(true);
+        bed.env.sleep(Duration::from_millis(400)).await;
+        let read = bed.read(&zero, object(1), 0, 4).await;
+        assert!(matches!(
+            read,
+            Err(CallError::Failed(Failed::Unavailable(_)))
+        ));
+        let write = bed.write(&zero, object(1), 0, b"more").await;
+        assert!(matches!(
+            write,
+            Err(CallError::Failed(Failed::Unavailable(_)))
+        ));
+        bed.meta.mute.set(false);
+        bed.until(Mode::Both, 2).await;
+        assert!(bed.read(&zero, object(1), 0, 4).await.is_ok());
+    });
+}

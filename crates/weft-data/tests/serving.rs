@@ -1,0 +1,378 @@
+//! A healthy pair: writes, reads, shapes, syncs, sessions.
+
+#![allow(clippy::unwrap_used)]
+
+mod bed;
+
+use bed::*;
+use bytes::Bytes;
+use weft_pair::Mode;
+use weft_rpc::{CallError, Payload};
+use weft_wire::Failed;
+use weft_wire::proto::{self, Protocol};
+
+#[test]
+fn a_write_is_on_both_members_when_it_is_answered() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        for (ino, leader) in [(1, ZERO), (2, ONE)] {
+            let leading = bed.connect(leader).await;
+            let following = bed.connect(leader.twin()).await;
+            for (offset, length) in [(0, 1 << 20), (1 << 20, 5), (4 << 20, 100_000)] {
+                let bytes = pattern(offset + ino, length);
+                assert!(
+                    bed.write(&leading, object(ino), offset, &bytes)
+                        .await
+                        .unwrap()
+                );
+                for connection in [&leading, &following] {
+                    let read = bed
+                        .read(connection, object(ino), offset, length as u32)
+                        .await
+                        .unwrap();
+                    assert!(read == bytes);
+                }
+            }
+        }
+        bed.assert_equal().await;
+    });
+}
+
+#[test]
+fn writes_to_both_members_at_the_same_time_end_alike() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let (zero, one) = (bed.connect(ZERO).await, bed.connect(ONE).await);
+        for round in 0..30_u64 {
+            // Overlapping, led by different members.
+            let (a, b) = (pattern(round, 20_000), pattern(round + 1000, 20_000));
+            let first = bed.write(&zero, object(1), 0, &a);
+            let second = bed.write(&one, object(1), 8_000 + round * 10, &b);
+            let cut = bed.shape(&zero, object(1), Some(25_000), &[]);
+            let third = bed.write(&one, object(1), 24_000, &b[..6_000]);
+            let (first, second, cut, third) =
+                futures_util::future::join4(first, second, cut, third).await;
+            assert!(first.unwrap() && second.unwrap() && third.unwrap());
+            cut.unwrap();
+            bed.assert_equal().await;
+        }
+    });
+}
+
+#[test]
+fn shapes_are_done_on_both_members() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        let mut bytes = pattern(1, 3 << 20);
+        for (i, piece) in bytes.chunks(1 << 20).enumerate() {
+            bed.write(&zero, object(1), (i as u64) << 20, piece)
+                .await
+                .unwrap();
+        }
+        bed.shape(&zero, object(1), Some(2_500_000), &[5_000..50_001])
+            .await
+            .unwrap();
+        bytes.truncate(2_500_000);
+        bytes[5_000..50_001].fill(0);
+        assert!(bed.content(ONE).await[&object(1)] == bytes);
+        bed.assert_equal().await;
+
+        let drop = proto::DropObjectsRequest {
+            epoch: bed.meta.state().epoch.0,
+            objects: vec![proto::ObjectName {
+                ino: 1,
+                generation: 0,
+            }],
+        };
+        bed.meta.order(ONE, &drop).await.unwrap();
+        assert!(bed.content(ZERO).await.is_empty());
+        assert!(bed.content(ONE).await.is_empty());
+    });
+}
+
+#[test]
+fn several_extents_and_a_map() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        let mut request = bed.write_request(SESSION, object(1), 0, 0);
+        let extent = |offset, length| proto::Extent { offset, length };
+        request.extents = vec![extent(0, 4096), extent(40_960, 8192), extent(100, 50)];
+        let payload = Bytes::from(pattern(1, 4096 + 8192 + 50));
+        zero.call(&request, payload.clone()).await.unwrap();
+        let read = bed.read(&zero, object(1), 0, 4096).await.unwrap();
+        assert_eq!(read[..100], payload[..100]);
+        assert_eq!(read[100..150], payload[4096 + 8192..]);
+        let map = proto::MapRequest {
+            epoch: bed.meta.state().epoch.0,
+            pair: 0,
+            object: request.object,
+            start: 0,
+            end: u64::MAX,
+        };
+        let (map, _) = zero.call(&map, Payload::none()).await.unwrap();
+        assert_eq!(map.length, 49_152);
+        assert_eq!(map.dstatus, 3);
+        assert_eq!(map.data.len(), 2);
+        let sync = proto::SyncRequest {
+            session: SESSION,
+            epoch: bed.meta.state().epoch.0,
+            pair: 0,
+            objects: vec![request.object.unwrap()],
+        };
+        zero.call(&sync, Payload::none()).await.unwrap();
+    });
+}
+
+#[test]
+fn other_epochs_pairs_and_sessions_are_refused() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        let epoch = bed.meta.state().epoch.0;
+        let good = bed.write_request(SESSION, object(1), 0, 5);
+        let ask = |request: proto::WriteRequest| {
+            let zero = zero.clone();
+            async move {
+                match zero.call(&request, Bytes::from_static(b"hello")).await {
+                    Err(CallError::Failed(failed)) => failed,
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        let old = proto::WriteRequest {
+            epoch: epoch - 1,
+            ..good.clone()
+        };
+        assert_eq!(ask(old).await, Failed::Stale(epoch));
+        let ahead = proto::WriteRequest {
+            epoch: epoch + 1,
+            ..good.clone()
+        };
+        assert!(matches!(ask(ahead).await, Failed::Unavailable(_)));
+        let other = proto::WriteRequest {
+            pair: 3,
+            ..good.clone()
+        };
+        assert!(matches!(ask(other).await, Failed::Refused(_)));
+        let dead = proto::WriteRequest {
+            session: SESSION + 1,
+            ..good.clone()
+        };
+        assert!(matches!(ask(dead).await, Failed::Fenced(_)));
+        let later = proto::WriteRequest {
+            protocol: Protocol::ServerAsync.into(),
+            ..good.clone()
+        };
+        assert!(matches!(ask(later).await, Failed::Refused(_)));
+        let short = proto::WriteRequest {
+            extents: vec![proto::Extent {
+                offset: 0,
+                length: 4,
+            }],
+            ..good.clone()
+        };
+        assert!(matches!(ask(short).await, Failed::Refused(_)));
+        let far = proto::WriteRequest {
+            extents: vec![proto::Extent {
+                offset: u64::MAX - 5,
+                length: 5,
+            }],
+            ..good
+        };
+        assert_eq!(ask(far).await, Failed::Errno(libc_efbig()));
+        assert!(bed.content(ZERO).await.is_empty());
+    });
+}
+
+fn libc_efbig() -> i32 {
+    27
+}
+
+#[test]
+fn an_older_connection_of_a_session_is_refused_once_a_newer_one_has_come() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let old = bed.connect(ZERO).await;
+        bed.write(&old, object(1), 0, b"first").await.unwrap();
+        let new = bed.connect(ZERO).await;
+        bed.write(&old, object(1), 0, b"again").await.unwrap();
+        bed.write(&new, object(1), 0, b"newer").await.unwrap();
+        let late = bed.write(&old, object(1), 0, b"older").await;
+        assert!(matches!(
+            late,
+            Err(CallError::Failed(Failed::Unavailable(_)))
+        ));
+        assert_eq!(bed.content(ONE).await[&object(1)], b"newer");
+    });
+}
+
+#[test]
+fn a_fenced_session_is_refused_and_what_it_left_is_made_equal() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        bed.protocol = Protocol::ClientSync;
+        let (zero, one) = (bed.connect(ZERO).await, bed.connect(ONE).await);
+        let bytes = pattern(1, 300_000);
+        for connection in [&zero, &one] {
+            assert!(!bed.write(connection, object(1), 0, &bytes).await.unwrap());
+        }
+        // The client dies between its two copies.
+        bed.write(&zero, object(1), 200_000, &pattern(2, 200_000))
+            .await
+            .unwrap();
+        bed.write(&one, object(2), 0, &pattern(3, 5_000))
+            .await
+            .unwrap();
+        let named = |ino| proto::ObjectName { ino, generation: 0 };
+        let fence = proto::FenceRequest {
+            session: SESSION,
+            objects: vec![named(1), named(2), named(3)],
+            refuse_only: false,
+        };
+        let reply = bed.meta.order(ONE, &fence).await.unwrap();
+        bed.assert_equal().await;
+        let length = bed.content(ZERO).await.get(&object(1)).unwrap().len() as u64;
+        assert_eq!(reply.lengths[0], length);
+        assert_eq!(reply.lengths[2], 0);
+        for connection in [&zero, &one] {
+            let refused = bed.write(connection, object(1), 0, b"late").await;
+            assert!(matches!(refused, Err(CallError::Failed(Failed::Fenced(_)))));
+        }
+    });
+}
+
+#[test]
+fn marks_are_cleared_on_both_members() {
+    run(|env| async move {
+        let mut bed = Bed::tuned(env, |settings| settings.clear_after_ms = 50).await;
+        let (zero, one) = (bed.connect(ZERO).await, bed.connect(ONE).await);
+        bed.write(&zero, object(1), 0, &pattern(1, 100))
+            .await
+            .unwrap();
+        bed.write(&one, object(2), 5 << 20, &pattern(1, 100))
+            .await
+            .unwrap();
+        bed.protocol = Protocol::ClientSync;
+        for connection in [&zero, &one] {
+            bed.write(connection, object(3), 0, &pattern(1, 100))
+                .await
+                .unwrap();
+        }
+        // Only on one member, and nobody says so: settled by comparing.
+        bed.write(&one, object(4), 0, &pattern(4, 9000))
+            .await
+            .unwrap();
+        let dirty = |member| bed.server(member).store().dirty_region_count();
+        assert_eq!(dirty(ZERO), 3);
+        assert_eq!(dirty(ONE), 4);
+        for _ in 0..300 {
+            if dirty(ZERO) + dirty(ONE) == 0 {
+                break;
+            }
+            bed.env.sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!((dirty(ZERO), dirty(ONE)), (0, 0));
+        bed.assert_equal().await;
+        assert_eq!(bed.meta.state().mode, Mode::Both);
+    });
+}
+
+#[test]
+fn a_bad_block_is_healed_from_the_twin() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        let bytes = pattern(9, 100_000);
+        bed.write(&zero, object(1), 0, &bytes).await.unwrap();
+        damage(&bed, ZERO, &bytes[40_960..41_100]);
+        let read = bed.read(&zero, object(1), 0, 100_000).await.unwrap();
+        assert!(read == bytes);
+        assert!(bed.content(ZERO).await[&object(1)] == bytes);
+        // A write of a part of a bad block, on the leader's copy and on the follower's.
+        for member in [ZERO, ONE] {
+            damage(&bed, member, &bytes[81_920..82_000]);
+            bed.write(&zero, object(1), 82_000, &bytes[82_000..82_100])
+                .await
+                .unwrap();
+            assert!(bed.content(member).await[&object(1)] == bytes);
+        }
+        // By a scrub.
+        damage(&bed, ONE, &bytes[4096..4200]);
+        bed.meta
+            .order(ONE, &proto::ScrubRequest { compare: false })
+            .await
+            .unwrap();
+        for _ in 0..200 {
+            let report = bed.meta.report(ONE);
+            if report.healed_blocks >= 1 && report.job.is_empty() {
+                break;
+            }
+            bed.env.sleep(std::time::Duration::from_millis(20)).await;
+        }
+        bed.assert_equal().await;
+        // Bad on both: the reader is told.
+        damage(&bed, ZERO, &bytes[0..100]);
+        damage(&bed, ONE, &bytes[0..100]);
+        let read = bed.read(&zero, object(1), 0, 100).await;
+        assert_eq!(read, Err(CallError::Failed(Failed::Errno(5))));
+        assert!(bed.read(&zero, object(1), 4096, 100).await.is_ok());
+    });
+}
+
+/// Changes bytes in the file that holds them.
+#[allow(clippy::disallowed_methods)]
+fn damage(bed: &Bed, member: weft_types::Member, bytes: &[u8]) {
+    let mut dirs = vec![bed.dir(member)];
+    while let Some(dir) = dirs.pop() {
+        for item in std::fs::read_dir(dir).unwrap() {
+            let path = item.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+                continue;
+            }
+            let mut content = std::fs::read(&path).unwrap();
+            let at = content.windows(bytes.len()).position(|w| w == bytes);
+            if let Some(at) = at {
+                use std::os::unix::fs::FileExt;
+                content[at + 7] ^= 0x55;
+                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+                file.write_at(&content[at + 7..at + 8], at as u64 + 7)
+                    .unwrap();
+                return;
+            }
+        }
+    }
+    panic!("not found");
+}
+
+#[test]
+fn a_comparison_finds_copies_that_differ() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        bed.write(&zero, object(1), 0, &pattern(1, 100_000))
+            .await
+            .unwrap();
+        let compare = || async {
+            bed.meta
+                .order(ZERO, &proto::ScrubRequest { compare: true })
+                .await
+                .unwrap();
+            bed.env.sleep(std::time::Duration::from_millis(700)).await;
+            bed.meta.report(ZERO).mismatches
+        };
+        assert_eq!(compare().await, 0);
+        let extents = [weft_objects::Extent {
+            offset: 50,
+            length: 4,
+        }];
+        let store = bed.server(ONE).store();
+        store
+            .write(object(1), &extents, Bytes::from_static(b"oops"))
+            .await
+            .unwrap();
+        assert_eq!(compare().await, 1);
+    });
+}
