@@ -1,6 +1,6 @@
 //! Members that die, hang, come back, come back empty.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod bed;
 

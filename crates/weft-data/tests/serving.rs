@@ -1,6 +1,6 @@
 //! A healthy pair: writes, reads, shapes, syncs, sessions.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod bed;
 
