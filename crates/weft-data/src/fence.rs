@@ -27,7 +27,10 @@ pub(crate) fn on_fence(node: &Rc<Node>, request: weft_rpc::Request) {
         Err(failed) => return request.replier.fail(failed),
     };
     let request: Request = request;
-    node.sessions.borrow_mut().fence(message.session);
+    // Without a session only the lengths are wanted.
+    if message.session != 0 {
+        node.sessions.borrow_mut().fence(message.session);
+    }
     if message.refuse_only {
         return request
             .replier
@@ -83,7 +86,7 @@ async fn settle_all(
         Mode::Both => true,
         mode => mode == Mode::Recovering(node.me),
     };
-    if with_twin {
+    if with_twin && session != 0 {
         let refuse = proto::FenceRequest {
             session,
             objects: Vec::new(),

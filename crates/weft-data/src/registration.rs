@@ -18,6 +18,8 @@ use weft_wire::proto::{
 };
 use weft_wire::{Failed, Rpc};
 
+/// Time between two beats when the metadata service does not say.
+const BEAT: Duration = Duration::from_millis(50);
 /// First and longest wait between two attempts to register.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(500)];
 /// A registration is answered when the state of the pair is decided: after the rights of a former
@@ -30,6 +32,8 @@ pub(crate) struct Registration {
     wake: Notify,
     /// This process has been registered before.
     before: Cell<bool>,
+    /// Time between two beats, as the metadata service wants it.
+    beat: Cell<Duration>,
 }
 
 impl Registration {
@@ -38,6 +42,7 @@ impl Registration {
             connection: RefCell::default(),
             wake: Notify::new(),
             before: Cell::new(false),
+            beat: Cell::new(BEAT),
         }
     }
 
@@ -126,6 +131,10 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
     node.registration.before.set(true);
     let live = reply.live_sessions;
     node.sessions.borrow_mut().told(reply.fenced_below, live);
+    if reply.beat_ms > 0 {
+        let beat = Duration::from_millis(reply.beat_ms);
+        node.registration.beat.set(beat);
+    }
     let lease = Duration::from_millis(reply.lease_ms);
     node.side.borrow_mut().set_lease(lease);
     node.adopt(state, &reply.peer_address);
@@ -135,7 +144,7 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
 
 /// Beats until the connection is no good any more; says why.
 async fn beat(node: &Rc<Node>, connection: &Connection) -> String {
-    let pause = Duration::from_millis(node.settings.beat_ms);
+    let pause = node.registration.beat.get();
     let patience = Duration::from_millis(node.settings.link_patience_ms);
     loop {
         let sent = node.now();

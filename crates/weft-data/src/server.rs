@@ -413,8 +413,8 @@ fn check(settings: &Settings) -> Result<Member, DataError> {
     if settings.cluster_id.is_empty() {
         return bad("cluster_id", "is not set");
     }
-    if settings.beat_ms == 0 || settings.link_patience_ms == 0 {
-        return bad("beat_ms", "times must be above 0");
+    if settings.link_patience_ms == 0 {
+        return bad("link_patience_ms", "must be above 0");
     }
     Ok(member)
 }
@@ -467,7 +467,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         None => connection.close("the server stops"),
     };
     let listen = node.settings.listen.clone();
-    let serving = weft_rpc::serve_task(&env, &listen, local, on_connection, handler(&node));
+    let serving = weft_rpc::serve_until(&env, &listen, local, on_connection, handler(&node));
     let (address, listening) = serving.await.map_err(|source| DataError::Listen {
         address: listen.clone(),
         source,

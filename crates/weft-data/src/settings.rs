@@ -29,8 +29,6 @@ pub struct Settings {
     pub recovery_bytes_per_s: u64,
     /// A scrub or comparison reads no more bytes in a second; 0: no bound.
     pub scrub_bytes_per_s: u64,
-    /// Time between two beats to the metadata service.
-    pub beat_ms: u64,
     /// A link to the twin, or a metadata server, that does not answer for this long counts as
     /// broken.
     pub link_patience_ms: u64,
@@ -56,7 +54,6 @@ impl Default for Settings {
             recovery_share: 0.3,
             recovery_bytes_per_s: 0,
             scrub_bytes_per_s: 64 << 20,
-            beat_ms: 50,
             link_patience_ms: 1000,
             clear_after_ms: 60_000,
             sync_marks: false,
