@@ -156,7 +156,7 @@ impl Meta {
                         let fence = FenceRequest {
                             session: session.0,
                             objects: Vec::new(),
-                            refuse_only: false,
+                            refuse_only: true,
                         };
                         let call = connection.call(&fence, Payload::none());
                         match env.timeout(ORDER_PATIENCE, call).await {
@@ -231,23 +231,13 @@ impl Meta {
     ) -> Option<Vec<u64>> {
         let orders = self.core.borrow().pairs.orders(pair)?;
         let count = objects.len();
-        let work = async {
-            // First nobody takes anything of the session any more, then the copies are compared.
-            if let Some(follower) = &orders.follower {
-                let fence = FenceRequest {
-                    session: session.0,
-                    objects: Vec::new(),
-                    refuse_only: false,
-                };
-                follower.call(&fence, Payload::none()).await?;
-            }
-            let fence = FenceRequest {
-                session: session.0,
-                objects,
-                refuse_only: false,
-            };
-            orders.leader.call(&fence, Payload::none()).await
+        // The leader fences its twin first, where that takes part in writes.
+        let fence = FenceRequest {
+            session: session.0,
+            objects,
+            refuse_only: false,
         };
+        let work = orders.leader.call(&fence, Payload::none());
         let failure = match self.env.timeout(ORDER_PATIENCE, work).await {
             Ok(Ok((reply, _))) if reply.lengths.len() == count => return Some(reply.lengths),
             Ok(Ok(_)) => "it told lengths of other objects".to_owned(),

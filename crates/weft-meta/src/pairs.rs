@@ -72,12 +72,10 @@ pub(crate) struct Pairs {
     next_number: u64,
 }
 
-/// The members to which an order for a pair goes.
+/// Where an order about objects of a pair goes.
 pub(crate) struct Orders {
-    /// Who carries it out.
+    /// Who carries it out, with its twin where that takes part in writes.
     pub leader: Connection,
-    /// The other one, where it takes part in writes.
-    pub follower: Option<Connection>,
     /// Of the state that is in force.
     pub epoch: Epoch,
 }
@@ -166,15 +164,14 @@ impl Pairs {
             self.link_of(pair, member)
                 .map(|link| link.connection.clone())
         };
-        let (leader, follower) = match state.mode {
-            Mode::Both => (connection(Member::Zero)?, Some(connection(Member::One)?)),
-            Mode::Only(m) => (connection(m)?, None),
-            Mode::Recovering(m) => (connection(m)?, Some(connection(m.twin())?)),
+        let leader = match state.mode {
+            Mode::Both => connection(Member::One).and_then(|_| connection(Member::Zero))?,
+            Mode::Only(m) => connection(m)?,
+            Mode::Recovering(m) => connection(m.twin()).and_then(|_| connection(m))?,
             Mode::Down(_) => return None,
         };
         Some(Orders {
             leader,
-            follower,
             epoch: state.epoch,
         })
     }
@@ -348,16 +345,12 @@ fn register(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number
         let known = &mut pair.addresses[member.index()];
         if *known != link.request.address {
             known.clone_from(&link.request.address);
-            let addresses = pair.addresses.to_vec();
             let task = meta.clone();
             meta.spawn("view", async move {
-                let record = |view: &mut View| {
+                // Both members may have come at once: each attempt writes what is known by then.
+                let record = |core: &Core, view: &mut View| {
                     view.pairs.retain(|known| known.pair != id.0);
-                    let addresses = addresses.clone();
-                    view.pairs.push(PairMembers {
-                        pair: id.0,
-                        addresses,
-                    });
+                    view.pairs.extend(core.pairs.addresses_of(id));
                     view.pairs.sort_by_key(|known| known.pair);
                 };
                 if let Err(error) = record_view(&task, record).await {
@@ -706,11 +699,11 @@ pub(crate) async fn run_clock(meta: Rc<Meta>) {
 /// Changes the view in the coordinator, then here.
 pub(crate) async fn record_view(
     meta: &Rc<Meta>,
-    change: impl Fn(&mut View),
+    change: impl Fn(&Core, &mut View),
 ) -> Result<(), CoordinatorError> {
     loop {
         let mut view = meta.coordinator.view().await?;
-        change(&mut view);
+        change(&meta.core.borrow(), &mut view);
         view.version += 1;
         match meta.coordinator.compare_and_set(view.clone()).await {
             Ok(()) => {

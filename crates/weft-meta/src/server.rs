@@ -148,7 +148,10 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         .map_err(|failed| MetaError::Corrupt(format!("the first entry of the reign: {failed}")))?;
 
     let address = listen(&meta).await?;
-    crate::pairs::record_view(&meta, |view| record_address(view, &meta.settings, &address)).await?;
+    crate::pairs::record_view(&meta, |_, view| {
+        record_address(view, &meta.settings, &address)
+    })
+    .await?;
     let metrics_address = match &meta.settings.metrics_listen {
         None => None,
         Some(listen) => Some(crate::metrics::serve(&meta, listen).await?),

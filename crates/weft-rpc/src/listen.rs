@@ -164,12 +164,12 @@ pub async fn serve(
     on_connection: impl Fn(Connection) + 'static,
     handler: Handler,
 ) -> io::Result<String> {
-    let (bound, _) = serve_task(env, address, local, on_connection, handler).await?;
+    let (bound, _listening) = serve_task(env, address, local, on_connection, handler).await?;
     Ok(bound)
 }
 
-/// As [`serve`], for a server that ends before its process: also answers the task that accepts.
-/// Aborting it frees the address; connections that were accepted stay.
+/// As [`serve`], with the task that accepts: aborting it closes the listening socket. Connections
+/// stay.
 ///
 /// # Errors
 /// If the address cannot be listened on.
@@ -184,7 +184,7 @@ pub async fn serve_task(
     let bound = listener.address();
     let on_connection = Rc::new(on_connection);
     let inner = env.clone();
-    let accepting = env.spawn("listener", async move {
+    let task = env.spawn("listener", async move {
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
@@ -208,5 +208,5 @@ pub async fn serve_task(
             });
         }
     });
-    Ok((bound, accepting))
+    Ok((bound, task))
 }
