@@ -217,6 +217,7 @@ impl Meta {
                         live_sessions: self.live_sessions.borrow().clone(),
                         fenced_below: 100,
                         lease_ms: 300,
+                        beat_ms: 50,
                     };
                     let replier = self.waiting.borrow_mut().remove(&connection).unwrap();
                     replier.send::<proto::RegisterRequest>(&reply, Payload::none());
