@@ -467,7 +467,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         None => connection.close("the server stops"),
     };
     let listen = node.settings.listen.clone();
-    let serving = weft_rpc::serve_until(&env, &listen, local, on_connection, handler(&node));
+    let serving = weft_rpc::serve_task(&env, &listen, local, on_connection, handler(&node));
     let (address, listening) = serving.await.map_err(|source| DataError::Listen {
         address: listen.clone(),
         source,
