@@ -12,7 +12,7 @@ use std::time::Duration;
 use weft_client::{Client, Settings};
 use weft_env::{Env, Task};
 use weft_meta::Server;
-use weft_rpc::{Connection, Handler, Local, Payload, connect, serve_until};
+use weft_rpc::{Connection, Handler, Local, Payload, connect, serve_task};
 use weft_wire::proto::{self, *};
 use weft_wire::{Failed, Rpc};
 
@@ -71,7 +71,7 @@ impl Member {
             Rc::new(move |_, request| on_request(&env, &store, &state, member, request))
         };
         let kept = connections.clone();
-        let (address, accepting) = serve_until(
+        let (address, accepting) = serve_task(
             env,
             "127.0.0.1:0",
             local.clone(),
