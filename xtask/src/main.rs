@@ -6,6 +6,8 @@
 
 mod bench;
 mod ci;
+mod cluster;
+mod demo;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -24,6 +26,12 @@ enum Chore {
     Bench(bench::BenchCommand),
     /// Format, lints, tests and a short simulation. Never changes a file of the source tree.
     Ci,
+    /// Unpacks and builds a real source tree on a mounted cluster while data servers are killed.
+    Demo {
+        /// Leave what was made in target/demo.
+        #[arg(long)]
+        keep: bool,
+    },
     /// Formats the source and applies what clippy can mend by itself.
     Fix,
 }
@@ -32,6 +40,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Bench(command) => bench::run(command),
         Chore::Ci => ci::ci(),
+        Chore::Demo { keep } => demo::demo(keep),
         Chore::Fix => ci::fix(),
     };
     match result {

@@ -389,7 +389,7 @@ fn on_fetch(node: &Rc<Node>, request: Request) {
 }
 
 /// METHOD 85.
-fn on_list(node: &Rc<Node>, request: Request) {
+pub(crate) fn on_list(node: &Rc<Node>, request: Request) {
     let message: proto::ListRequest = match request.decode() {
         Ok(message) => message,
         Err(failed) => return request.replier.fail(failed),

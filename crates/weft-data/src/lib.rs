@@ -36,6 +36,7 @@ mod server;
 mod sessions;
 mod settings;
 mod settle;
+mod tools;
 mod write;
 
 pub use server::{DataError, Server, start};

@@ -7,7 +7,7 @@ use crate::metrics::Metrics;
 use crate::registration::{self, Registration};
 use crate::sessions::Sessions;
 use crate::settings::Settings;
-use crate::{forward, read, recovery, write};
+use crate::{forward, read, recovery, tools, write};
 use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -349,6 +349,9 @@ pub(crate) fn handler(node: &Rc<Node>) -> Handler {
                     .send::<proto::DataStatusRequest>(&reply, Payload::none());
             }
             _ if node.is_twin(connection) => forward::on_twin(&node, request),
+            _ if connection.identity().role == i32::from(Role::Tool) => {
+                tools::on_tool(&node, request);
+            }
             _ => request
                 .replier
                 .fail(Failed::Refused("not a request for a data server".into())),

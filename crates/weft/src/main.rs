@@ -1,1 +1,117 @@
-fn main() {}
+//! `weft`: the one binary. Servers, the mount, a whole cluster for development, and the tools.
+//!
+//! This crate stands outside the simulator: it starts processes, reads configuration, measures and
+//! talks to people, so the rules that keep servers and client inside weft-env do not hold for it.
+//! What it runs (the servers, the client) keeps them.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "see above: not run in the simulator"
+)]
+
+mod bench;
+mod config;
+mod dev;
+mod error;
+mod explain;
+mod fsck;
+mod mounts;
+mod policy;
+mod scrub;
+mod server;
+mod status;
+mod table;
+mod tool;
+
+use clap::{Parser, Subcommand};
+use error::{Result, Tried};
+use std::future::Future;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+use weft_env::Env;
+
+/// Servers make and drop many buffers of all sizes; the system's allocator keeps too much of them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+#[command(
+    name = "weft",
+    version,
+    about = "Weft: a parallel file system for the local disks of a cluster's own nodes",
+    after_help = "WEFT_LOG sets what is logged to standard error, as in WEFT_LOG=debug or WEFT_LOG=weft_meta=debug.\n\
+                  Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no cluster answers, 4 the cluster is not sound."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// A whole cluster on this machine, and what can be done to it.
+    Dev(dev::DevCommand),
+    /// Runs a metadata server.
+    Meta(server::ServerCommand),
+    /// Runs a data server.
+    Data(server::ServerCommand),
+    /// Mounts a cluster by FUSE.
+    Mount(server::ServerCommand),
+    /// Checks a configuration file and prints the values in effect.
+    Config(config::ConfigCommand),
+    /// Pairs, states, epochs, space, rates, recovery.
+    Status(status::StatusCommand),
+    /// Where a file lies and what its acknowledgements mean.
+    Explain(explain::ExplainCommand),
+    /// How files made in a directory will lie on the pairs.
+    Policy(policy::PolicyCommand),
+    /// Reads and checks all data, heals what is bad.
+    Scrub(scrub::ScrubCommand),
+    /// Compares the copies.
+    Fsck(fsck::FsckCommand),
+    /// Measures a mount.
+    Bench(bench::BenchCommand),
+}
+
+/// Runs a tool's async part.
+fn block_on<T, F: Future<Output = Result<T>>>(main: impl FnOnce(Env) -> F) -> Result<T> {
+    weft_env::real::run(main).tried(|| "cannot start".into())?
+}
+
+fn start_logging(default: &str) {
+    let filter = EnvFilter::try_from_env("WEFT_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .init();
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    start_logging(match &arguments.command {
+        Command::Meta(_) | Command::Data(_) | Command::Mount(_) => "info",
+        // People get an error once, in words; not as a log line too.
+        _ => "error",
+    });
+    let outcome = match arguments.command {
+        Command::Dev(command) => dev::run(command),
+        Command::Meta(command) => server::meta(&command),
+        Command::Data(command) => server::data(&command),
+        Command::Mount(command) => server::mount(&command),
+        Command::Config(command) => config::run(&command),
+        Command::Status(command) => block_on(|env| status::run(env, command)),
+        Command::Explain(command) => block_on(|env| explain::run(env, command)),
+        Command::Policy(command) => block_on(|env| policy::run(env, command)),
+        Command::Scrub(command) => block_on(|env| scrub::run(env, command)),
+        Command::Fsck(command) => block_on(|env| fsck::run(env, command)),
+        Command::Bench(command) => bench::run(command),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("weft: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `weft bench`: what a mount (or any directory, for comparison) does in a second, and what it costs.
+//!
+//! Plain system calls on files under a directory, on as many threads as there are jobs. Nothing here
+//! knows Weft but the counting of processor time.
+
+mod io;
+mod measure;
+mod meta;
+mod tree;
+
+use crate::error::{Error, Result, Tried};
+use clap::{Args, Subcommand};
+use measure::Report;
+use std::path::{Path, PathBuf};
+
+/// `weft bench ...`
+#[derive(Args)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Throughput and IOPS: large and small, sequential and random, one and several writers.
+    Io(IoOptions),
+    /// Operations on names: create, stat, readdir, rename, unlink, mkdir, small files.
+    Meta(MetaOptions),
+    /// A source tree of several thousand files: unpacked, listed, searched, removed.
+    Tree(Common),
+}
+
+/// What all have.
+#[derive(Args, Clone)]
+struct Common {
+    /// A directory on a mount; what is made in it is removed again.
+    directory: PathBuf,
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+    /// Names of the processes whose processor time is counted.
+    #[arg(long, value_delimiter = ',', default_value = "weft")]
+    cpu_of: Vec<String>,
+    /// Only these figures.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+#[derive(Args, Clone)]
+struct IoOptions {
+    #[command(flatten)]
+    common: Common,
+    /// MiB of the large files.
+    #[arg(long, default_value_t = 512)]
+    size: u64,
+    /// Jobs of the parallel figures.
+    #[arg(long, default_value_t = 4)]
+    jobs: usize,
+    /// Seconds of each random figure.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+}
+
+#[derive(Args, Clone)]
+struct MetaOptions {
+    #[command(flatten)]
+    common: Common,
+    /// Files of each job.
+    #[arg(long, default_value_t = 5_000)]
+    files: usize,
+    /// Jobs of the parallel figures.
+    #[arg(long, default_value_t = 4)]
+    jobs: usize,
+}
+
+/// Runs `weft bench ...`.
+///
+/// # Errors
+/// If the directory cannot be used or an operation on it fails.
+pub fn run(command: BenchCommand) -> Result<()> {
+    let common = match &command.what {
+        What::Io(options) => options.common.clone(),
+        What::Meta(options) => options.common.clone(),
+        What::Tree(common) => common.clone(),
+    };
+    let scratch = Scratch::new(&common.directory)?;
+    let mut report = Report::new(common.json, common.cpu_of, common.only);
+    match &command.what {
+        What::Io(options) => io::run(options, &scratch.0, &mut report),
+        What::Meta(options) => meta::run(options, &scratch.0, &mut report),
+        What::Tree(_) => tree::run(&scratch.0, &mut report),
+    }
+}
+
+/// A directory of our own, removed in the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(directory: &Path) -> Result<Scratch> {
+        if !directory.is_dir() {
+            return Err(Error::Usage(format!(
+                "{} is no directory",
+                directory.display()
+            )));
+        }
+        let path = directory.join(format!("weft-bench.{}", std::process::id()));
+        std::fs::create_dir(&path).tried_on("cannot make", &path)?;
+        Ok(Scratch(path))
+    }
+
+    /// A fresh directory inside.
+    fn inside(scratch: &Path, name: &str) -> Result<PathBuf> {
+        let path = scratch.join(name);
+        std::fs::create_dir_all(&path).tried_on("cannot make", &path)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("{} stays: {error}", self.0.display());
+        }
+    }
+}
+
+/// Forgets what the kernel has cached, where we may (as root).
+fn drop_caches() {
+    rustix::fs::sync();
+    // Not root: then the figures after this are of a warm cache, which the case says.
+    let _: std::io::Result<()> = std::fs::write("/proc/sys/vm/drop_caches", "3");
+}
+
+/// Bytes that do not compress and differ from block to block.
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut out = Vec::with_capacity(length);
+    while out.len() < length {
+        out.extend_from_slice(&next(&mut state).to_le_bytes());
+    }
+    out.truncate(length);
+    out
+}
+
+/// xorshift64* (Vigna, 2016).
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    state.wrapping_mul(0x2545_F491_4F6C_DD1D)
+}

@@ -1,0 +1,202 @@
+//! Configuration files: TOML into the settings of a server, and `weft config check`.
+//!
+//! A key that no setting has is refused, and the nearest one that exists is named: a misspelt bound
+//! that silently stays at its default is found out at the worst time.
+
+use crate::error::{Error, Result, Tried};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+
+/// `weft config ...`
+#[derive(Args)]
+pub struct ConfigCommand {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Prints the values in effect, defaults included; refuses what a server would refuse.
+    Check {
+        /// The configuration file.
+        file: PathBuf,
+        /// Which server it is for; found out from the file where that is clear.
+        #[arg(long)]
+        kind: Option<ServerKind>,
+    },
+}
+
+/// The servers that have a configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ServerKind {
+    /// A metadata server.
+    Meta,
+    /// A data server.
+    Data,
+    /// A FUSE mount.
+    Mount,
+}
+
+impl ServerKind {
+    /// All of them.
+    pub const ALL: [ServerKind; 3] = [ServerKind::Meta, ServerKind::Data, ServerKind::Mount];
+
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            ServerKind::Meta => "meta",
+            ServerKind::Data => "data",
+            ServerKind::Mount => "mount",
+        }
+    }
+
+    /// The effective settings as TOML.
+    fn effective(self, text: &str, path: &Path) -> Result<String> {
+        fn both<T: Serialize + DeserializeOwned>(text: &str, path: &Path) -> Result<String> {
+            let settings: T = parse(text, path)?;
+            toml::to_string_pretty(&settings)
+                .map_err(|error| Error::Failed(format!("cannot print the settings: {error}")))
+        }
+        match self {
+            ServerKind::Meta => both::<weft_meta::Settings>(text, path),
+            ServerKind::Data => both::<weft_data::Settings>(text, path),
+            ServerKind::Mount => both::<weft_mount::Settings>(text, path),
+        }
+    }
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// If it cannot be read, is not TOML, or has a key or value that the settings do not take; the
+/// message has file, line and, for a misspelt key, the nearest one.
+pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    parse(&read(path)?, path)
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).tried_on("cannot read the configuration file", path)
+}
+
+fn parse<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| {
+            1 + text.as_bytes()[..span.start.min(text.len())]
+                .iter()
+                .filter(|&&byte| byte == b'\n')
+                .count()
+        });
+        Error::Usage(format!(
+            "{}:{line}: {}",
+            path.display(),
+            explain(error.message())
+        ))
+    })
+}
+
+/// Turns serde's "unknown field `x`, expected one of `a`, `b`" into the one name that was meant.
+fn explain(message: &str) -> String {
+    let message = message.trim().replace('\n', ": ");
+    let Some(rest) = message.strip_prefix("unknown field ") else {
+        return message;
+    };
+    let mut names = rest.split('`').skip(1).step_by(2);
+    let Some(unknown) = names.next() else {
+        return message;
+    };
+    let known: Vec<&str> = names.collect();
+    match nearest(unknown, &known) {
+        Some(meant) => format!("unknown key `{unknown}`; the nearest known key is `{meant}`"),
+        None => format!("unknown key `{unknown}`"),
+    }
+}
+
+fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
+    known.iter().copied().max_by(|a, b| {
+        let (a, b) = (
+            strsim::jaro_winkler(unknown, a),
+            strsim::jaro_winkler(unknown, b),
+        );
+        a.total_cmp(&b)
+    })
+}
+
+/// Which server a file is for: the only kind that takes it, else the one its name begins with.
+fn kind_of(path: &Path, text: &str) -> Result<ServerKind> {
+    let taking: Vec<ServerKind> = ServerKind::ALL
+        .into_iter()
+        .filter(|kind| kind.effective(text, path).is_ok())
+        .collect();
+    if let [only] = taking[..] {
+        return Ok(only);
+    }
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    ServerKind::ALL
+        .into_iter()
+        .find(|kind| file_name.starts_with(kind.name()))
+        .ok_or_else(|| {
+            Error::Usage(format!(
+                "cannot tell which server {} is for: add --kind meta, data or mount",
+                path.display()
+            ))
+        })
+}
+
+/// Runs `weft config ...`.
+///
+/// # Errors
+/// As a server started with the file would fail.
+pub fn run(command: &ConfigCommand) -> Result<()> {
+    let What::Check { file, kind } = &command.what;
+    let text = read(file)?;
+    let kind = match kind {
+        Some(kind) => *kind,
+        None => kind_of(file, &text)?,
+    };
+    let effective = kind.effective(&text, file)?;
+    println!("# weft {}, values in effect", kind.name());
+    print!("{effective}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_key_names_the_nearest() {
+        let why = explain("unknown field `adress`, expected one of `address`, `directory`, `id`");
+        assert_eq!(
+            why,
+            "unknown key `adress`; the nearest known key is `address`"
+        );
+        let why = explain("unknown field `sink`, expected `sync`");
+        assert_eq!(why, "unknown key `sink`; the nearest known key is `sync`");
+    }
+
+    #[test]
+    fn every_kind_refuses_an_unknown_key_with_its_line() {
+        for kind in ServerKind::ALL {
+            let text = "\n# a comment\nadresss = \"127.0.0.1:1\"\n";
+            let why = kind
+                .effective(text, Path::new("x.toml"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                why.starts_with("x.toml:3: unknown key `adresss`; the nearest known key is `"),
+                "{kind:?}: {why}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_defaults_of_every_kind_are_read_back_as_they_were() {
+        for kind in ServerKind::ALL {
+            let printed = kind.effective("", Path::new("x.toml")).unwrap();
+            let again = kind.effective(&printed, Path::new("x.toml")).unwrap();
+            assert_eq!(printed, again);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The directory of a development cluster: what it is made of, chosen once and kept.
+//!
+//! ```text
+//! D/cluster.toml     id, addresses, number of pairs: written once
+//! D/lock             held by the running `weft dev`
+//! D/control.sock     where `weft dev kill` and the others talk to it
+//! D/meta-1.toml      configuration of a server, written at each start
+//! D/meta-1.log       what it logs, appended
+//! D/meta-1/          what it keeps
+//! D/data-0.0 ...     the same for each data server
+//! D/mount.toml, D/mount.log, D/mnt
+//! ```
+
+use crate::error::{Error, Result, Tried};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use weft_env::Env;
+
+/// Ports are taken from below the range out of which the system gives them to outgoing connections
+/// (32768 and up on Linux), so that none is taken while its server is away.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// Draws before giving up: with a thousand ports in use, a draw fails once in ten times.
+const PORT_DRAWS_MAX: usize = 1_000;
+/// Most pairs on one machine; each is two processes.
+pub const PAIRS_MAX: u32 = 64;
+/// Version of cluster.toml.
+const VERSION: u32 = 1;
+
+/// A process of the cluster.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Name {
+    /// `meta:1`
+    Meta(u32),
+    /// `data:0.1`: pair and member.
+    Data(u32, u32),
+    /// `mount`
+    Mount,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Meta(member) => write!(f, "meta:{member}"),
+            Name::Data(pair, member) => write!(f, "data:{pair}.{member}"),
+            Name::Mount => f.write_str("mount"),
+        }
+    }
+}
+
+impl FromStr for Name {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Name, String> {
+        let parsed = match text.split_once(':') {
+            None if text == "mount" => Some(Name::Mount),
+            // With one member it is always the active.
+            None if text == "active" => Some(Name::Meta(1)),
+            Some(("meta", member)) => member.parse().ok().map(Name::Meta),
+            Some(("data", place)) => place.split_once('.').and_then(|(pair, member)| {
+                Some(Name::Data(pair.parse().ok()?, member.parse().ok()?))
+            }),
+            _ => None,
+        };
+        parsed.ok_or_else(|| {
+            format!("no process is called {text:?}: names are meta:1 (or active), data:PAIR.MEMBER as in data:0.1, and mount")
+        })
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// For clients and other servers.
+    pub address: String,
+    /// For Prometheus.
+    pub metrics: String,
+}
+
+/// What the cluster is made of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    version: u32,
+    /// Clients and servers of another cluster are refused.
+    pub id: String,
+    /// Metadata members, from 1.
+    pub meta: Vec<Endpoint>,
+    /// Pairs, from 0: member 0 and member 1.
+    pub data: Vec<[Endpoint; 2]>,
+    /// Of the mount.
+    pub mount_metrics: String,
+}
+
+impl Cluster {
+    /// The file of a directory.
+    pub fn file(directory: &Path) -> PathBuf {
+        directory.join("cluster.toml")
+    }
+
+    /// Reads the cluster of a directory; None if there is none.
+    ///
+    /// # Errors
+    /// If the file cannot be read or understood.
+    pub fn load(directory: &Path) -> Result<Option<Cluster>> {
+        let path = Cluster::file(directory);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let cluster: Cluster = crate::config::load(&path)?;
+        if cluster.version != VERSION {
+            return Err(Error::Usage(format!(
+                "{} has version {}; this build knows version {VERSION}",
+                path.display(),
+                cluster.version
+            )));
+        }
+        Ok(Some(cluster))
+    }
+
+    /// Chooses ports and an id and keeps them.
+    ///
+    /// # Errors
+    /// If no ports are free or the file cannot be written.
+    pub fn create(env: &Env, directory: &Path, pairs: u32) -> Result<Cluster> {
+        let mut taken = BTreeSet::new();
+        let mut address = || free_address(env, &mut taken);
+        let mut endpoint = || {
+            Ok::<_, Error>(Endpoint {
+                address: address()?,
+                metrics: address()?,
+            })
+        };
+        let meta = vec![endpoint()?];
+        let data = (0..pairs)
+            .map(|_| Ok([endpoint()?, endpoint()?]))
+            .collect::<Result<Vec<_>>>()?;
+        let cluster = Cluster {
+            version: VERSION,
+            id: format!("{:016x}", env.random()),
+            meta,
+            data,
+            mount_metrics: address()?,
+        };
+        let text = toml::to_string_pretty(&cluster)
+            .map_err(|error| Error::Failed(format!("cannot write down the cluster: {error}")))?;
+        let path = Cluster::file(directory);
+        let temporary = directory.join("cluster.toml.new");
+        fs::write(&temporary, text).tried_on("cannot write", &temporary)?;
+        fs::rename(&temporary, &path).tried_on("cannot write", &path)?;
+        Ok(cluster)
+    }
+
+    /// The servers in the order in which they are started; the mount is not among them.
+    pub fn servers(&self) -> Vec<Name> {
+        let meta = (1..=self.meta.len() as u32).map(Name::Meta);
+        let data =
+            (0..self.data.len() as u32).flat_map(|pair| [Name::Data(pair, 0), Name::Data(pair, 1)]);
+        meta.chain(data).collect()
+    }
+
+    /// Where a server listens; None for the mount and for servers that are not of this cluster.
+    pub fn endpoint(&self, name: Name) -> Option<&Endpoint> {
+        match name {
+            Name::Meta(member) => self.meta.get((member as usize).checked_sub(1)?),
+            Name::Data(pair, member) => self.data.get(pair as usize)?.get(member as usize),
+            Name::Mount => None,
+        }
+    }
+
+    /// Addresses of all metadata members.
+    pub fn meta_addresses(&self) -> Vec<String> {
+        self.meta.iter().map(|one| one.address.clone()).collect()
+    }
+}
+
+/// Files of one process in the cluster's directory.
+pub struct Place {
+    /// Its configuration.
+    pub config: PathBuf,
+    /// What it logs.
+    pub log: PathBuf,
+    /// What it keeps.
+    pub store: PathBuf,
+}
+
+impl Name {
+    /// Where the process has its files.
+    pub fn place(self, directory: &Path) -> Place {
+        let stem = self.to_string().replace(':', "-");
+        Place {
+            config: directory.join(format!("{stem}.toml")),
+            log: directory.join(format!("{stem}.log")),
+            store: directory.join(stem),
+        }
+    }
+
+    /// The subcommand of `weft` that runs it.
+    pub fn subcommand(self) -> &'static str {
+        match self {
+            Name::Meta(_) => "meta",
+            Name::Data(..) => "data",
+            Name::Mount => "mount",
+        }
+    }
+}
+
+fn free_address(env: &Env, taken: &mut BTreeSet<u16>) -> Result<String> {
+    for _ in 0..PORT_DRAWS_MAX {
+        let width = u64::from(PORTS.end - PORTS.start);
+        let port = PORTS.start + (env.random() % width) as u16;
+        let free = std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if free && taken.insert(port) {
+            return Ok(format!("127.0.0.1:{port}"));
+        }
+    }
+    Err(Error::Failed(format!(
+        "no free port between {} and {} on 127.0.0.1",
+        PORTS.start, PORTS.end
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_printed() {
+        for name in [Name::Meta(1), Name::Data(12, 1), Name::Mount] {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        assert_eq!("active".parse(), Ok(Name::Meta(1)));
+        for wrong in [
+            "", "data", "data:1", "data:x.0", "meta:", "mount:1", "disk:0.0",
+        ] {
+            assert!(wrong.parse::<Name>().is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Configuration files of a development cluster's processes, written at each start.
+
+use super::JournalSync;
+use super::cluster::{Cluster, Name};
+use crate::error::{Error, Result, Tried};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// What the command line chose.
+pub struct Chosen {
+    /// None: not mounted.
+    pub mount_point: Option<PathBuf>,
+    /// `journal.sync`
+    pub journal_sync: JournalSync,
+}
+
+/// Writes the configuration of one process.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_config(
+    directory: &Path,
+    cluster: &Cluster,
+    chosen: &Chosen,
+    name: Name,
+) -> Result<()> {
+    let place = name.place(directory);
+    let unknown = || Error::Usage(format!("this cluster has no {name}"));
+    let text = match name {
+        Name::Meta(member) => {
+            let endpoint = cluster.endpoint(name).ok_or_else(unknown)?;
+            let mut settings = weft_meta::Settings {
+                dir: place.store,
+                listen: endpoint.address.clone(),
+                metrics_listen: Some(endpoint.metrics.clone()),
+                cluster_id: cluster.id.clone(),
+                member,
+                ..weft_meta::Settings::default()
+            };
+            settings.journal.sync = match chosen.journal_sync {
+                JournalSync::Always => weft_journal::SyncPolicy::Always,
+                JournalSync::Group => weft_journal::SyncPolicy::Group,
+                JournalSync::Never => weft_journal::SyncPolicy::Never,
+            };
+            to_toml(&settings)?
+        }
+        Name::Data(pair, member) => {
+            let endpoint = cluster.endpoint(name).ok_or_else(unknown)?;
+            to_toml(&weft_data::Settings {
+                dir: place.store,
+                listen: endpoint.address.clone(),
+                metrics_listen: endpoint.metrics.clone(),
+                cluster_id: cluster.id.clone(),
+                meta: cluster.meta_addresses(),
+                pair,
+                member,
+                ..weft_data::Settings::default()
+            })?
+        }
+        Name::Mount => {
+            let point = chosen.mount_point.clone().ok_or_else(unknown)?;
+            let mut settings = weft_mount::Settings {
+                mountpoint: point,
+                ..weft_mount::Settings::default()
+            };
+            settings.client.meta = cluster.meta_addresses();
+            settings.client.cluster_id = cluster.id.clone();
+            settings.client.name = "weft dev".into();
+            to_toml(&settings)?
+        }
+    };
+    let text = format!("# Written by `weft dev` at each start of {name}.\n{text}");
+    std::fs::write(&place.config, text).tried_on("cannot write", &place.config)
+}
+
+fn to_toml(settings: &impl Serialize) -> Result<String> {
+    toml::to_string_pretty(settings)
+        .map_err(|error| Error::Failed(format!("cannot write settings down: {error}")))
+}

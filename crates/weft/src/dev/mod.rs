@@ -1,0 +1,312 @@
+//! `weft dev`: a whole cluster on one machine, each server a process of its own, so that killing one
+//! really kills it.
+
+mod cluster;
+mod configs;
+mod control;
+mod serve;
+mod supervise;
+
+pub use cluster::Cluster;
+use control::{Answer, Order, ask};
+
+use crate::error::{Error, Result, Tried};
+use crate::tool::DEFAULT_DIR;
+use crate::{status, table};
+use clap::{Args, Subcommand, ValueEnum};
+use configs::Chosen;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use weft_env::Env;
+
+/// `weft dev ...`
+#[derive(Args)]
+pub struct DevCommand {
+    /// Directory of the cluster; made if it is not there, found again if it is.
+    #[arg(long, global = true, default_value = DEFAULT_DIR)]
+    dir: PathBuf,
+    #[command(subcommand)]
+    order: Option<DevOrder>,
+    #[command(flatten)]
+    up: Up,
+}
+
+/// What to bring up.
+#[derive(Args)]
+struct Up {
+    /// Where to mount it [default: DIR/mnt].
+    #[arg(long, value_name = "DIR")]
+    mount: Option<PathBuf>,
+    /// Do not mount it.
+    #[arg(long, conflicts_with = "mount")]
+    no_mount: bool,
+    /// Pairs of data servers [default: 2, or as many as the directory has].
+    #[arg(long)]
+    pairs: Option<u32>,
+    /// Metadata members [default: 1].
+    #[arg(long)]
+    members: Option<u32>,
+    /// When a change is called committed.
+    #[arg(long, value_enum, default_value_t = JournalSync::Group)]
+    journal_sync: JournalSync,
+}
+
+/// `journal.sync`
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum JournalSync {
+    /// When it alone is on stable storage.
+    Always,
+    /// When its batch is on stable storage.
+    Group,
+    /// When it is in the journal's file; a power cut may take it back.
+    Never,
+}
+
+#[derive(Subcommand)]
+enum DevOrder {
+    /// Kills a process (SIGKILL): meta:1 or active, data:PAIR.MEMBER, mount.
+    Kill { name: String },
+    /// Makes a process hang (SIGSTOP).
+    Stop { name: String },
+    /// Lets a hanging process go on (SIGCONT).
+    Cont { name: String },
+    /// Starts a process that has ended, and waits until it serves.
+    Start { name: String },
+    /// Removes all that a killed data server kept, as if its disk were new.
+    Wipe { name: String },
+    /// Processes, pids, and the state of the pairs.
+    Status {
+        /// As one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs `weft dev ...`.
+///
+/// # Errors
+/// If the cluster cannot be brought up, or an order is refused.
+pub fn run(command: DevCommand) -> Result<()> {
+    let directory = command.dir;
+    let order = match command.order {
+        None => return up(&directory, &command.up),
+        Some(DevOrder::Status { json }) => return show_status(&directory, json),
+        Some(DevOrder::Kill { name }) => Order::Kill { name },
+        Some(DevOrder::Stop { name }) => Order::Stop { name },
+        Some(DevOrder::Cont { name }) => Order::Cont { name },
+        Some(DevOrder::Start { name }) => Order::Start { name },
+        Some(DevOrder::Wipe { name }) => Order::Wipe { name },
+    };
+    order.name().map_err(Error::Usage)?;
+    match ask(&directory, &order)? {
+        Answer::Done { what } => {
+            println!("{what}");
+            Ok(())
+        }
+        Answer::Refused { why } => Err(Error::Failed(why)),
+        Answer::Processes { .. } => Err(Error::Failed("an answer to another question".into())),
+    }
+}
+
+/// Holds a directory for one `weft dev`; given back by the kernel with the process.
+struct DirectoryLock(#[allow(dead_code)] fs::File);
+
+fn lock(directory: &Path) -> Result<DirectoryLock> {
+    let path = directory.join("lock");
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .tried_on("cannot open", &path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(fs::TryLockError::WouldBlock) => {
+            let pid = fs::read_to_string(&path).unwrap_or_default();
+            return Err(Error::Usage(format!(
+                "a `weft dev` (pid {}) already runs on {}; choose another directory with --dir",
+                pid.trim(),
+                directory.display()
+            )));
+        }
+        Err(fs::TryLockError::Error(error)) => return Err(error).tried_on("cannot lock", &path),
+    }
+    file.set_len(0).tried_on("cannot write", &path)?;
+    writeln!(file, "{}", std::process::id()).tried_on("cannot write", &path)?;
+    Ok(DirectoryLock(file))
+}
+
+fn up(directory: &Path, up: &Up) -> Result<()> {
+    if up.members.unwrap_or(1) != 1 {
+        return Err(Error::Usage(
+            "--members: one metadata member for now; replicated metadata servers come in a later version".into(),
+        ));
+    }
+    if let Some(pairs) = up.pairs
+        && !(1..=cluster::PAIRS_MAX).contains(&pairs)
+    {
+        return Err(Error::Usage(format!(
+            "--pairs: from 1 to {}",
+            cluster::PAIRS_MAX
+        )));
+    }
+    fs::create_dir_all(directory).tried_on("cannot make", directory)?;
+    // Servers get absolute paths: they may be started again from anywhere.
+    let directory = directory
+        .canonicalize()
+        .tried_on("cannot find", directory)?;
+    let _lock = lock(&directory)?;
+    let mount_point = if up.no_mount {
+        None
+    } else {
+        if !Path::new("/dev/fuse").exists() {
+            return Err(Error::Usage(
+                "this machine has no /dev/fuse (modprobe fuse; in a container: --device /dev/fuse --cap-add SYS_ADMIN); --no-mount brings up the servers alone".into(),
+            ));
+        }
+        let point = up.mount.clone().unwrap_or_else(|| directory.join("mnt"));
+        Some(std::path::absolute(&point).tried_on("cannot name", &point)?)
+    };
+    let chosen = Chosen {
+        mount_point,
+        journal_sync: up.journal_sync,
+    };
+    let pairs = up.pairs;
+    weft_env::real::run(move |env| async move {
+        let cluster = match Cluster::load(&directory)? {
+            None => Cluster::create(&env, &directory, pairs.unwrap_or(2))?,
+            Some(cluster) => {
+                let there = cluster.data.len() as u32;
+                if pairs.is_some_and(|pairs| pairs != there) {
+                    return Err(Error::Usage(format!(
+                        "the cluster in {} has {there} pairs; adding and removing pairs comes in a later version",
+                        directory.display()
+                    )));
+                }
+                cluster
+            }
+        };
+        serve::serve(env, directory, cluster, chosen).await
+    })
+    .tried(|| "cannot start".into())?
+}
+
+fn show_status(directory: &Path, json: bool) -> Result<()> {
+    let (processes, mount_point) = match ask(directory, &Order::Status)? {
+        Answer::Processes {
+            processes,
+            mount_point,
+        } => (processes, mount_point),
+        Answer::Refused { why } => return Err(Error::Failed(why)),
+        Answer::Done { .. } => return Err(Error::Failed("an answer to another question".into())),
+    };
+    let addresses: Vec<String> = match Cluster::load(directory)? {
+        Some(cluster) => cluster.meta_addresses(),
+        None => Vec::new(),
+    };
+    let service = crate::block_on(|env: Env| async move {
+        let tool = crate::tool::connect_first(&env, &addresses).await?;
+        tool.status().await
+    });
+    if json {
+        let mut object = serde_json::json!({
+            "directory": directory,
+            "mount_point": mount_point,
+            "processes": processes,
+        });
+        match &service {
+            Ok(reply) => object["service"] = status::to_json(reply),
+            Err(error) => object["service_error"] = error.to_string().into(),
+        }
+        println!("{object}");
+        return Ok(());
+    }
+    let rows = processes
+        .iter()
+        .map(|one| {
+            vec![
+                one.name.clone(),
+                one.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
+                one.state.clone(),
+                one.address.clone().unwrap_or_default(),
+                one.log.clone(),
+            ]
+        })
+        .collect();
+    print!(
+        "{}",
+        table::render(&["process", "pid", "state", "address", "log"], rows)
+    );
+    if let Some(point) = mount_point {
+        println!("\nmounted at {point}");
+    }
+    println!();
+    match &service {
+        Ok(reply) => print!("{}", status::to_text(reply)),
+        Err(error) => println!("{error}"),
+    }
+    Ok(())
+}
+
+/// What a person can type next.
+fn ready_message(directory: &Path, cluster: &Cluster, mount_point: Option<&Path>) -> String {
+    let shown = |path: &Path| {
+        // As the user would write it, if it lies below the current directory.
+        std::env::current_dir()
+            .ok()
+            .and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned))
+            .unwrap_or_else(|| path.to_owned())
+            .display()
+            .to_string()
+    };
+    let weft = std::env::args().next().unwrap_or_else(|| "weft".into());
+    let dir = shown(directory);
+    let dir_option = if dir == DEFAULT_DIR {
+        String::new()
+    } else {
+        format!(" --dir {dir}")
+    };
+    let mut out = format!(
+        "Weft is up: {} pairs of data servers, {} metadata server, cluster {}.\n",
+        cluster.data.len(),
+        cluster.meta.len(),
+        cluster.id
+    );
+    match mount_point {
+        Some(point) => {
+            let point = shown(point);
+            out += &format!(
+                "Mounted at {point}; data and logs in {dir}.\n\n\
+                 Try, in another terminal:\n\
+                 \x20 echo hello > {point}/hi && {weft} explain {point}/hi\n\
+                 \x20 {weft} dev{dir_option} kill data:0.1   # then go on reading and writing: a pause, not an error\n\
+                 \x20 {weft} dev{dir_option} start data:0.1\n"
+            );
+        }
+        None => {
+            out += &format!("Not mounted; data and logs in {dir}.\n\nTry, in another terminal:\n")
+        }
+    }
+    out += &format!(
+        "\x20 {weft} dev{dir_option} status\n\nCtrl-C ends it; the same command brings it back with its data."
+    );
+    out
+}
+
+/// Waits until every pair serves; false if that takes too long.
+async fn pairs_serve(env: &Env, cluster: &Cluster) -> bool {
+    let deadline = env.now() + serve::PAIRS_PATIENCE;
+    while env.now() < deadline {
+        if let Ok(tool) = crate::tool::connect_first(env, &cluster.meta_addresses()).await
+            && let Ok(reply) = tool.status().await
+            && reply.pairs.len() == cluster.data.len()
+            && reply.pairs.iter().all(status::pair_serves)
+        {
+            return true;
+        }
+        env.sleep(serve::LOOK_EVERY).await;
+    }
+    false
+}

@@ -1,0 +1,170 @@
+//! The loop of a running `weft dev`: signals, ends of processes, orders.
+
+use super::cluster::{Cluster, Name};
+use super::configs::Chosen;
+use super::control::{Answer, LINE_MAX, Order, with_socket_path};
+use super::supervise::{Supervisor, report_end};
+use crate::error::{Error, Result, Tried};
+use futures_util::future::{Either, select};
+use futures_util::{FutureExt, select_biased};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use weft_env::Env;
+
+/// Data servers register within a beat or two; more than this and the user is told.
+pub const PAIRS_PATIENCE: Duration = Duration::from_secs(15);
+/// How often the pairs are looked at while starting.
+pub const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Orders that wait for the loop; each holds a connection.
+const ORDERS_MAX: usize = 16;
+
+type Asked = (Order, oneshot::Sender<Answer>);
+
+/// The signals that end a cluster.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn new() -> Result<Signals> {
+        let listen = |kind| signal(kind).tried(|| "cannot listen to signals".into());
+        Ok(Signals([
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::hangup())?,
+        ]))
+    }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        select_biased! {
+            _ = interrupt.recv().fuse() => {}
+            _ = terminate.recv().fuse() => {}
+            _ = hangup.recv().fuse() => {}
+        }
+    }
+}
+
+/// Brings the cluster up, keeps it up until a signal, ends it.
+///
+/// # Errors
+/// If it does not come up; what had started is ended.
+pub async fn serve(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chosen) -> Result<()> {
+    let mut signals = Signals::new()?;
+    let (sender, mut orders) = mpsc::channel(ORDERS_MAX);
+    let mount_point = chosen.mount_point.clone();
+    let mut supervisor = Supervisor::new(env.clone(), directory.clone(), cluster.clone(), chosen);
+    let started = match select(pin!(supervisor.start_all()), pin!(signals.next())).await {
+        Either::Left((started, _)) => started,
+        Either::Right(_) => Err(Error::Failed("ended while starting".into())),
+    };
+    if let Err(error) = started {
+        supervisor.kill_all().await;
+        return Err(error);
+    }
+    listen(&env, &directory, sender)?;
+    if !super::pairs_serve(&env, &cluster).await {
+        eprintln!(
+            "weft dev: not all pairs serve yet; see `weft status --dir {}`",
+            directory.display()
+        );
+    }
+    println!(
+        "{}",
+        super::ready_message(&directory, &cluster, mount_point.as_deref())
+    );
+    watch(&mut supervisor, &directory, &mut signals, &mut orders).await;
+    println!("ending: unmounting, then the data servers, then the metadata server");
+    // A second signal means: now.
+    let patient = match select(pin!(supervisor.stop_all()), pin!(signals.next())).await {
+        Either::Left(_) => true,
+        Either::Right(_) => false,
+    };
+    if !patient {
+        supervisor.kill_all().await;
+    }
+    // The next start makes a new one; a socket nobody listens on says the same as none.
+    let _: std::io::Result<()> = std::fs::remove_file(directory.join("control.sock"));
+    Ok(())
+}
+
+async fn watch(
+    supervisor: &mut Supervisor,
+    directory: &Path,
+    signals: &mut Signals,
+    orders: &mut mpsc::Receiver<Asked>,
+) {
+    enum Event {
+        Signal,
+        End(Name, String),
+        Order(Asked),
+    }
+    loop {
+        let event = select_biased! {
+            _ = signals.next().fuse() => Event::Signal,
+            (name, how) = supervisor.next_unexpected_end().fuse() => Event::End(name, how),
+            asked = orders.recv().fuse() => match asked {
+                Some(asked) => Event::Order(asked),
+                None => Event::Signal,
+            },
+        };
+        match event {
+            Event::Signal => return,
+            Event::End(name, how) => report_end(directory, name, &how),
+            Event::Order((order, reply)) => {
+                let answer = supervisor.on_order(order).await;
+                // Whoever asked may be gone; what was asked is done all the same.
+                let _: std::result::Result<(), Answer> = reply.send(answer);
+            }
+        }
+    }
+}
+
+fn listen(env: &Env, directory: &Path, orders: mpsc::Sender<Asked>) -> Result<()> {
+    let path = directory.join("control.sock");
+    if path.exists() {
+        // Left by a `weft dev` that was killed: we hold the directory's lock.
+        std::fs::remove_file(&path).tried_on("cannot remove", &path)?;
+    }
+    let listener = with_socket_path(directory, |path| UnixListener::bind(path))
+        .tried_on("cannot listen on", &path)?;
+    let inner = env.clone();
+    env.spawn("control", async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let orders = orders.clone();
+            inner.spawn("order", async move {
+                // A tool that goes away needs no answer.
+                let _: std::io::Result<()> = converse(stream, &orders).await;
+            });
+        }
+    });
+    Ok(())
+}
+
+async fn converse(stream: UnixStream, orders: &mpsc::Sender<Asked>) -> std::io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = BufReader::new(reader.take(LINE_MAX)).lines();
+    while let Some(line) = lines.next_line().await? {
+        let answer = match serde_json::from_str::<Order>(&line) {
+            Ok(order) => {
+                let (reply, answer) = oneshot::channel();
+                if orders.send((order, reply)).await.is_err() {
+                    return Ok(());
+                }
+                answer.await.unwrap_or(Answer::Refused {
+                    why: "the cluster is ending".into(),
+                })
+            }
+            Err(error) => Answer::Refused {
+                why: format!("no order: {error}"),
+            },
+        };
+        let mut line = serde_json::to_vec(&answer)?;
+        line.push(b'\n');
+        writer.write_all(&line).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,493 @@
+//! The processes of a development cluster: started, watched, ended. One loop owns them all.
+//!
+//! Keeps true: every process that was started is ended before `weft dev` returns, and by the kernel
+//! if `weft dev` itself is killed. Nothing is restarted by itself: what was killed stays away until
+//! somebody asks for it, which is what a test of a failure needs.
+
+use super::cluster::{Cluster, Name};
+use super::configs::{Chosen, write_config};
+use super::control::{Answer, Order, Process};
+use crate::error::{Error, Result, Tried};
+use crate::mounts;
+use crate::tool::Tool;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use weft_env::{Env, Mono};
+
+/// A server reads its journal or its list of objects first; more than this on one machine means
+/// that something is wrong.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+/// How often a starting process is looked at: far below what a person notices.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A mount writes back what applications left with it before it ends.
+const MOUNT_STOP_PATIENCE: Duration = Duration::from_secs(60);
+/// A server has nothing to write back; what it acknowledged is on its disk or its twin.
+const SERVER_STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// Lines of a log that are shown when its process fails to start.
+const LOG_TAIL_BYTES: u64 = 2_000;
+/// Ends of processes not yet looked at; there are never more than processes.
+const ENDS_MAX: usize = 1_024;
+
+/// A process that ended.
+struct Ended {
+    name: Name,
+    start: u64,
+    how: String,
+}
+
+enum State {
+    Running { pid: i32, start: u64, stopped: bool },
+    Ended { how: String },
+}
+
+/// Owner of the processes.
+pub struct Supervisor {
+    env: Env,
+    directory: PathBuf,
+    cluster: Cluster,
+    chosen: Chosen,
+    states: BTreeMap<Name, State>,
+    /// Processes that somebody asked to end.
+    expected: BTreeSet<Name>,
+    starts: u64,
+    ends: mpsc::Receiver<Ended>,
+    ends_sender: mpsc::Sender<Ended>,
+}
+
+impl Supervisor {
+    /// Nothing is started yet.
+    pub fn new(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chosen) -> Supervisor {
+        let (ends_sender, ends) = mpsc::channel(ENDS_MAX);
+        Supervisor {
+            env,
+            directory,
+            cluster,
+            chosen,
+            states: BTreeMap::new(),
+            expected: BTreeSet::new(),
+            starts: 0,
+            ends,
+            ends_sender,
+        }
+    }
+
+    /// Starts everything, in order, and waits until it serves.
+    ///
+    /// # Errors
+    /// If a process ends or does not serve in time; the message has the end of its log.
+    pub async fn start_all(&mut self) -> Result<()> {
+        let names = self.cluster.servers();
+        for &name in &names {
+            self.spawn(name)?;
+            // The others find the metadata service when they start.
+            if matches!(name, Name::Meta(_)) {
+                self.wait_serving(name).await?;
+            }
+        }
+        for &name in &names {
+            self.wait_serving(name).await?;
+        }
+        if self.chosen.mount_point.is_some() {
+            self.spawn(Name::Mount)?;
+            self.wait_serving(Name::Mount).await?;
+        }
+        Ok(())
+    }
+
+    /// The next process that ends without having been asked to; handles the others.
+    pub async fn next_unexpected_end(&mut self) -> (Name, String) {
+        loop {
+            let Some(ended) = self.ends.recv().await else {
+                // We hold a sender ourselves.
+                return std::future::pending().await;
+            };
+            if let Some(unexpected) = self.on_ended(ended) {
+                return unexpected;
+            }
+        }
+    }
+
+    fn on_ended(&mut self, ended: Ended) -> Option<(Name, String)> {
+        let Ended { name, start, how } = ended;
+        match self.states.get(&name) {
+            Some(State::Running { start: current, .. }) if *current == start => {}
+            _ => return None,
+        }
+        self.states.insert(name, State::Ended { how: how.clone() });
+        (!self.expected.remove(&name)).then_some((name, how))
+    }
+
+    fn drain_ends(&mut self) {
+        while let Ok(ended) = self.ends.try_recv() {
+            if let Some((name, how)) = self.on_ended(ended) {
+                report_end(&self.directory, name, &how);
+            }
+        }
+    }
+
+    fn spawn(&mut self, name: Name) -> Result<()> {
+        write_config(&self.directory, &self.cluster, &self.chosen, name)?;
+        let place = name.place(&self.directory);
+        if name == Name::Mount
+            && let Some(point) = &self.chosen.mount_point
+        {
+            // What a killed mount leaves behind answers every access with ENOTCONN.
+            mounts::clear_dead(point)?;
+            fs::create_dir_all(point).tried_on("cannot make the mount point", point)?;
+        }
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&place.log)
+            .tried_on("cannot open the log", &place.log)?;
+        let program = std::env::current_exe().tried(|| "cannot find this program".into())?;
+        let mut command = tokio::process::Command::new(program);
+        command
+            .arg(name.subcommand())
+            .arg("--config")
+            .arg(&place.config)
+            .stdin(Stdio::null())
+            .stdout(
+                log.try_clone()
+                    .tried_on("cannot open the log", &place.log)?,
+            )
+            .stderr(log)
+            // Ctrl-C in a terminal goes to its whole process group; the order of ending is ours.
+            .process_group(0);
+        // The mount unmounts when it is asked to end; a server needs no farewell.
+        let on_parent_death = match name {
+            Name::Mount => libc::SIGTERM,
+            _ => libc::SIGKILL,
+        };
+        let parent = std::process::id();
+        // SAFETY: between fork and exec only prctl and getppid are called, which are
+        // async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, on_parent_death) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                if libc::getppid() as u32 != parent {
+                    return Err(std::io::Error::other("weft dev is gone"));
+                }
+                Ok(())
+            });
+        }
+        let mut child = command.spawn().tried(|| format!("cannot start {name}"))?;
+        let pid = child.id().unwrap_or_default() as i32;
+        self.starts += 1;
+        let start = self.starts;
+        let sender = self.ends_sender.clone();
+        self.env.spawn("child", async move {
+            let how = match child.wait().await {
+                Ok(status) => in_words(status),
+                Err(error) => format!("cannot be waited for: {error}"),
+            };
+            // The receiver goes away with the cluster.
+            let _: std::result::Result<(), _> = sender.send(Ended { name, start, how }).await;
+        });
+        self.expected.remove(&name);
+        let stopped = false;
+        self.states.insert(
+            name,
+            State::Running {
+                pid,
+                start,
+                stopped,
+            },
+        );
+        Ok(())
+    }
+
+    async fn wait_serving(&mut self, name: Name) -> Result<()> {
+        let deadline = self.env.now() + START_PATIENCE;
+        loop {
+            self.drain_ends();
+            let place = name.place(&self.directory);
+            if let Some(State::Ended { how }) = self.states.get(&name) {
+                return Err(Error::Failed(format!(
+                    "{name} {how} while starting; {} ends with:\n{}",
+                    place.log.display(),
+                    log_tail(&place.log)
+                )));
+            }
+            let serving = match (name, &self.chosen.mount_point) {
+                (Name::Mount, Some(point)) => mounts::is_mounted(point),
+                (Name::Mount, None) => true,
+                _ => match self.cluster.endpoint(name) {
+                    Some(endpoint) => Tool::connect(&self.env, &endpoint.address).await.is_ok(),
+                    None => true,
+                },
+            };
+            if serving {
+                return Ok(());
+            }
+            if self.env.now() > deadline {
+                return Err(Error::Failed(format!(
+                    "{name} does not serve after {} s; {} ends with:\n{}",
+                    START_PATIENCE.as_secs(),
+                    place.log.display(),
+                    log_tail(&place.log)
+                )));
+            }
+            self.env.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Does what was asked through the control socket.
+    pub async fn on_order(&mut self, order: Order) -> Answer {
+        self.drain_ends();
+        match self.obey(order).await {
+            Ok(answer) => answer,
+            Err(error) => Answer::Refused {
+                why: error.to_string(),
+            },
+        }
+    }
+
+    async fn obey(&mut self, order: Order) -> Result<Answer> {
+        let Some(name) = order.name().map_err(Error::Usage)? else {
+            return Ok(self.report());
+        };
+        if !self.states.contains_key(&name) {
+            let names: Vec<String> = self.states.keys().map(Name::to_string).collect();
+            return Err(Error::Usage(format!(
+                "this cluster has no {name}; it has {}",
+                names.join(", ")
+            )));
+        }
+        let done = |what: String| Ok(Answer::Done { what });
+        match order {
+            Order::Status => Ok(self.report()),
+            Order::Kill { .. } => {
+                let pid = self.pid(name)?;
+                self.expected.insert(name);
+                send_signal(pid, libc::SIGKILL)?;
+                let deadline = self.env.now() + SERVER_STOP_PATIENCE;
+                if !self.wait_ended(&[name], deadline).await {
+                    return Err(Error::Failed(format!("{name} (pid {pid}) does not die")));
+                }
+                done(format!("{name} (pid {pid}) was killed"))
+            }
+            Order::Stop { .. } => {
+                let pid = self.pid(name)?;
+                send_signal(pid, libc::SIGSTOP)?;
+                self.set_stopped(name, true);
+                done(format!(
+                    "{name} (pid {pid}) is stopped: it hangs until `cont {name}`"
+                ))
+            }
+            Order::Cont { .. } => {
+                let pid = self.pid(name)?;
+                send_signal(pid, libc::SIGCONT)?;
+                self.set_stopped(name, false);
+                done(format!("{name} (pid {pid}) goes on"))
+            }
+            Order::Start { .. } => {
+                if let Some(State::Running { pid, .. }) = self.states.get(&name) {
+                    return Err(Error::Usage(format!("{name} runs already (pid {pid})")));
+                }
+                self.spawn(name)?;
+                self.wait_serving(name).await?;
+                let pid = self.pid(name)?;
+                done(format!("{name} serves (pid {pid})"))
+            }
+            Order::Wipe { .. } => {
+                if !matches!(name, Name::Data(..)) {
+                    return Err(Error::Usage(format!(
+                        "{name} is no data server: what it keeps has no second copy, and is not wiped"
+                    )));
+                }
+                if let Some(State::Running { .. }) = self.states.get(&name) {
+                    return Err(Error::Usage(format!("{name} runs: kill it first")));
+                }
+                let store = name.place(&self.directory).store;
+                if store.exists() {
+                    fs::remove_dir_all(&store).tried_on("cannot remove", &store)?;
+                }
+                done(format!(
+                    "{} was removed; `start {name}` fills it from its twin",
+                    store.display()
+                ))
+            }
+        }
+    }
+
+    fn set_stopped(&mut self, name: Name, value: bool) {
+        if let Some(State::Running { stopped, .. }) = self.states.get_mut(&name) {
+            *stopped = value;
+        }
+    }
+
+    fn pid(&self, name: Name) -> Result<i32> {
+        match self.states.get(&name) {
+            Some(State::Running { pid, .. }) => Ok(*pid),
+            Some(State::Ended { how }) => Err(Error::Usage(format!(
+                "{name} does not run: it {how} (start it with `start {name}`)"
+            ))),
+            None => Err(Error::Usage(format!("this cluster has no {name}"))),
+        }
+    }
+
+    fn report(&self) -> Answer {
+        let process = |(name, state): (&Name, &State)| {
+            let endpoint = self.cluster.endpoint(*name);
+            let metrics = match name {
+                Name::Mount => Some(self.cluster.mount_metrics.clone()),
+                _ => endpoint.map(|one| one.metrics.clone()),
+            };
+            Process {
+                name: name.to_string(),
+                pid: match state {
+                    State::Running { pid, .. } => Some(*pid),
+                    State::Ended { .. } => None,
+                },
+                state: match state {
+                    State::Running { stopped: false, .. } => "running".into(),
+                    State::Running { stopped: true, .. } => "stopped".into(),
+                    State::Ended { how } => how.clone(),
+                },
+                address: endpoint.map(|one| one.address.clone()),
+                metrics,
+                log: name.place(&self.directory).log.display().to_string(),
+            }
+        };
+        Answer::Processes {
+            processes: self.states.iter().map(process).collect(),
+            mount_point: self
+                .chosen
+                .mount_point
+                .as_ref()
+                .map(|point| point.display().to_string()),
+        }
+    }
+
+    /// Waits until all of them have ended; false if the deadline came first.
+    async fn wait_ended(&mut self, names: &[Name], deadline: Mono) -> bool {
+        loop {
+            self.drain_ends();
+            let running = |name| matches!(self.states.get(name), Some(State::Running { .. }));
+            if !names.iter().any(running) {
+                return true;
+            }
+            if self.env.now() > deadline {
+                return false;
+            }
+            self.env.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Ends everything: the mount first, so that it can write back; the metadata service last.
+    pub async fn stop_all(&mut self) {
+        let running: Vec<Name> = self
+            .states
+            .iter()
+            .filter(|(_, state)| matches!(state, State::Running { .. }))
+            .map(|(name, _)| *name)
+            .collect();
+        let of_kind = |kind: &str| -> Vec<Name> {
+            let same = running.iter().filter(|name| name.subcommand() == kind);
+            same.copied().collect()
+        };
+        for (kind, patience) in [
+            ("mount", MOUNT_STOP_PATIENCE),
+            ("data", SERVER_STOP_PATIENCE),
+            ("meta", SERVER_STOP_PATIENCE),
+        ] {
+            self.stop_wave(&of_kind(kind), patience).await;
+        }
+        if let Some(point) = &self.chosen.mount_point
+            && let Err(error) = mounts::clear_dead(point)
+        {
+            eprintln!("weft dev: {error}");
+        }
+    }
+
+    async fn stop_wave(&mut self, wave: &[Name], patience: Duration) {
+        for &name in wave {
+            self.expected.insert(name);
+            if let Ok(pid) = self.pid(name) {
+                // It may have ended in this moment, which is as good.
+                let _: Result<()> = send_signal(pid, libc::SIGTERM);
+                let _: Result<()> = send_signal(pid, libc::SIGCONT);
+            }
+        }
+        let deadline = self.env.now() + patience;
+        if self.wait_ended(wave, deadline).await {
+            return;
+        }
+        self.kill(wave);
+        let deadline = self.env.now() + SERVER_STOP_PATIENCE;
+        self.wait_ended(wave, deadline).await;
+    }
+
+    /// SIGKILL to all that still run among them.
+    fn kill(&mut self, names: &[Name]) {
+        for &name in names {
+            if let Ok(pid) = self.pid(name) {
+                eprintln!("weft dev: {name} (pid {pid}) does not end by itself: killed");
+                self.expected.insert(name);
+                let _: Result<()> = send_signal(pid, libc::SIGKILL);
+            }
+        }
+    }
+
+    /// Ends everything at once, without a farewell.
+    pub async fn kill_all(&mut self) {
+        let names: Vec<Name> = self.states.keys().copied().collect();
+        self.kill(&names);
+        let deadline = self.env.now() + SERVER_STOP_PATIENCE;
+        self.wait_ended(&names, deadline).await;
+        if let Some(point) = &self.chosen.mount_point
+            && let Err(error) = mounts::clear_dead(point)
+        {
+            eprintln!("weft dev: {error}");
+        }
+    }
+}
+
+/// Tells the user of a process that ended by itself.
+pub fn report_end(directory: &Path, name: Name, how: &str) {
+    let log = name.place(directory).log;
+    eprintln!(
+        "weft dev: {name} {how}. Its log: {}. It stays away until: weft dev --dir {} start {name}",
+        log.display(),
+        directory.display()
+    );
+}
+
+fn in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(libc::SIGKILL)) => "was killed (SIGKILL)".into(),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".into(),
+    }
+}
+
+fn send_signal(pid: i32, signal: i32) -> Result<()> {
+    // SAFETY: kill takes plain numbers; the pid is that of a child that has not been waited for.
+    if unsafe { libc::kill(pid, signal) } == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error()).tried(|| format!("cannot signal pid {pid}"))
+    }
+}
+
+fn log_tail(log: &Path) -> String {
+    let read = || -> std::io::Result<String> {
+        let mut file = fs::File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    };
+    read().unwrap_or_else(|error| format!("(the log cannot be read: {error})"))
+}

@@ -1,0 +1,235 @@
+//! `weft fsck --data`: compares both copies of everything, from outside: it lists the objects of both members
+//! and sets their block checksums side by side.
+//!
+//! Works while the cluster is in use: a region that differs is looked at again for a while, since a
+//! write may have reached one member only just now.
+
+use crate::error::{Error, Result};
+use crate::status::mode_name;
+use crate::table;
+use crate::tool::{Tool, Where};
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use weft_env::Env;
+use weft_types::REGION_BYTES;
+use weft_wire::proto::pair_state::Mode;
+use weft_wire::proto::{ChecksumsRequest, ListRequest, ObjectName, PairStatus};
+
+/// Objects asked for at a time: a page of some tens of kilobytes.
+const PAGE: u32 = 1_000;
+/// How often a region that differs is looked at again, and how long between: a write in flight is on
+/// both members long before that, or the pair has changed its state.
+const AGAIN: u32 = 10;
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// Differences that are listed; the count tells the rest.
+const SHOWN_MAX: usize = 20;
+
+/// `weft fsck`
+#[derive(Args)]
+pub struct FsckCommand {
+    /// Compares both copies of all data.
+    #[arg(long, required = true)]
+    data: bool,
+    /// Waits up to this many seconds for recoveries to end first.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    wait: u64,
+    /// As one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    cluster: Where,
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Tally {
+    objects: u64,
+    regions: u64,
+    bytes: u64,
+    differences: u64,
+    shown: Vec<String>,
+}
+
+impl Tally {
+    fn differ(&mut self, what: String) {
+        self.differences += 1;
+        if self.shown.len() < SHOWN_MAX {
+            self.shown.push(what);
+        }
+    }
+}
+
+/// Runs `weft fsck --data`.
+///
+/// # Errors
+/// [`Error::Unsound`] if copies differ or a pair has only one.
+pub async fn run(env: Env, command: FsckCommand) -> Result<()> {
+    let tool = command.cluster.connect(&env).await?;
+    let start = env.now();
+    let deadline = start + Duration::from_secs(command.wait);
+    let status = loop {
+        let status = tool.status().await?;
+        let whole = status.pairs.iter().all(has_both);
+        if whole || env.now() >= deadline {
+            break status;
+        }
+        env.sleep(AGAIN_AFTER).await;
+    };
+    let mut tally = Tally::default();
+    let mut alone = Vec::new();
+    for pair in &status.pairs {
+        if !has_both(pair) {
+            let state = pair.state.unwrap_or_default();
+            alone.push(format!("pair {} is {}", state.pair, mode_name(&state)));
+            continue;
+        }
+        compare_pair(&env, pair, &mut tally).await?;
+    }
+    let took = env.now().since(start).as_secs_f64();
+    if command.json {
+        println!(
+            "{}",
+            json!({
+                "pairs": status.pairs.len(),
+                "pairs_without_two_copies": alone,
+                "objects": tally.objects,
+                "regions": tally.regions,
+                "bytes": tally.bytes,
+                "differences": tally.differences,
+                "shown": tally.shown,
+                "equal": tally.differences == 0 && alone.is_empty(),
+                "seconds": took,
+            })
+        );
+    } else {
+        for line in &tally.shown {
+            println!("{line}");
+        }
+        println!(
+            "{} pair(s), {} objects, {} in each copy: {} (in {})",
+            status.pairs.len() - alone.len(),
+            tally.objects,
+            table::bytes(tally.bytes),
+            match tally.differences {
+                0 => "both copies are equal".to_owned(),
+                count => format!("{count} differences"),
+            },
+            table::seconds(took)
+        );
+    }
+    if tally.differences > 0 {
+        return Err(Error::Unsound(format!(
+            "{} regions differ between the two copies",
+            tally.differences
+        )));
+    }
+    if !alone.is_empty() {
+        return Err(Error::Unsound(format!(
+            "not compared, for want of a second copy: {}",
+            alone.join(", ")
+        )));
+    }
+    Ok(())
+}
+
+fn has_both(pair: &PairStatus) -> bool {
+    pair.state.unwrap_or_default().mode() == Mode::Both && pair.members.iter().all(|one| one.alive)
+}
+
+/// All objects of one member.
+async fn list(tool: &Tool) -> Result<BTreeMap<(u64, u32), u64>> {
+    let mut all = BTreeMap::new();
+    let mut request = ListRequest {
+        max: PAGE,
+        ..ListRequest::default()
+    };
+    loop {
+        let page = tool.call(&request).await?;
+        for one in &page.objects {
+            let name = one.object.unwrap_or_default();
+            all.insert((name.ino, name.generation), one.length);
+            (request.after_ino, request.after_generation) = (name.ino, name.generation);
+        }
+        if !page.more || page.objects.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn compare_pair(env: &Env, pair: &PairStatus, tally: &mut Tally) -> Result<()> {
+    let state = pair.state.unwrap_or_default();
+    let mut tools = Vec::new();
+    for member in &pair.members {
+        tools.push(Tool::connect(env, &member.address).await?);
+    }
+    let [zero, one] = &tools[..] else {
+        return Err(Error::Failed(format!(
+            "pair {} has {} members",
+            state.pair,
+            tools.len()
+        )));
+    };
+    let mut names = list(zero).await?;
+    for (name, length) in list(one).await? {
+        let known = names.entry(name).or_default();
+        *known = length.max(*known);
+    }
+    for ((ino, generation), length) in names {
+        tally.objects += 1;
+        tally.bytes += length;
+        let object = ObjectName { ino, generation };
+        for region in 0..length.div_ceil(REGION_BYTES).max(1) {
+            tally.regions += 1;
+            if let Some(why) =
+                compare_region(env, zero, one, state.epoch, object, region as u32).await?
+            {
+                tally.differ(format!(
+                    "pair {}, object {ino:016x}.{generation}, region {region}: {why}",
+                    state.pair
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why a region differs; None if it is the same on both, or the object is gone from both.
+async fn compare_region(
+    env: &Env,
+    zero: &Tool,
+    one: &Tool,
+    epoch: u64,
+    object: ObjectName,
+    region: u32,
+) -> Result<Option<String>> {
+    let request = ChecksumsRequest {
+        epoch,
+        object: Some(object),
+        region,
+    };
+    let mut why = String::new();
+    for _ in 0..AGAIN {
+        let (left, right) = (zero.call(&request).await?, one.call(&request).await?);
+        if left == right {
+            return Ok(None);
+        }
+        why = if left.exists != right.exists {
+            format!(
+                "only member {} has the object",
+                if left.exists { 0 } else { 1 }
+            )
+        } else if left.length != right.length {
+            format!("lengths {} and {}", left.length, right.length)
+        } else {
+            let blocks = left.checksums.len().max(right.checksums.len());
+            let differing = (0..blocks)
+                .filter(|&at| left.checksums.get(at) != right.checksums.get(at))
+                .count();
+            format!("{differing} blocks")
+        };
+        env.sleep(AGAIN_AFTER).await;
+    }
+    Ok(Some(why))
+}

@@ -1,0 +1,204 @@
+//! What is mounted on this machine, and which cluster a path belongs to.
+//!
+//! A Weft mount says in its source (first column of /proc/mounts) where its cluster is:
+//! `weft:CLUSTER@ADDRESS,ADDRESS`. Tools that get a path find the metadata service by it.
+
+use crate::error::{Error, Result, Tried};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// One line of mountinfo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Where.
+    pub point: PathBuf,
+    /// File system type.
+    pub kind: String,
+    /// What.
+    pub source: String,
+}
+
+impl Mount {
+    /// True for a mount of Weft's.
+    pub fn is_weft(&self) -> bool {
+        self.kind == "fuse.weft" || (self.kind == "fuse" && self.source.starts_with("weft:"))
+    }
+
+    /// Addresses of the metadata servers, from the source.
+    pub fn meta_addresses(&self) -> Vec<String> {
+        self.source
+            .strip_prefix("weft:")
+            .and_then(|rest| rest.split_once('@'))
+            .map(|(_, addresses)| addresses.split(',').map(str::to_owned).collect())
+            .unwrap_or_default()
+    }
+}
+
+/// All mounts that this process sees; the last one on a point is the visible one.
+pub fn all() -> Vec<Mount> {
+    // Without /proc nothing is known to be mounted.
+    std::fs::read("/proc/self/mountinfo").map_or_else(|_| Vec::new(), |text| parse(&text))
+}
+
+fn parse(mountinfo: &[u8]) -> Vec<Mount> {
+    mountinfo
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| {
+            let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+            let dash = fields.iter().position(|field| field == b"-")?;
+            Some(Mount {
+                point: PathBuf::from(OsStr::from_bytes(&unescape(fields.get(4)?))),
+                kind: String::from_utf8_lossy(fields.get(dash + 1)?).into_owned(),
+                source: String::from_utf8_lossy(&unescape(fields.get(dash + 2)?)).into_owned(),
+            })
+        })
+        .collect()
+}
+
+/// The kernel writes blanks and backslashes as three octal digits.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal = (first == b'\\')
+            .then(|| tail.get(..3))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match octal {
+            Some(byte) => {
+                out.push(byte);
+                rest = &tail[3..];
+            }
+            None => {
+                out.push(first);
+                rest = tail;
+            }
+        }
+    }
+    out
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    // A dead mount point cannot be resolved; its parent can.
+    if let Ok(resolved) = path.canonicalize() {
+        return resolved;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => {
+            let parent = if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            };
+            parent
+                .canonicalize()
+                .map_or_else(|_| path.to_owned(), |parent| parent.join(name))
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// True if Weft is mounted there.
+pub fn is_mounted(point: &Path) -> bool {
+    let point = absolute(point);
+    all()
+        .iter()
+        .any(|mount| mount.point == point && mount.is_weft())
+}
+
+/// True if the process behind a mount is gone.
+fn is_dead(point: &Path) -> bool {
+    std::fs::metadata(point).is_err_and(|error| {
+        matches!(
+            error.raw_os_error(),
+            Some(libc::ENOTCONN | libc::ECONNABORTED)
+        )
+    })
+}
+
+/// Detaches what a mount whose process is gone has left on its mount point.
+///
+/// # Errors
+/// If something else is mounted there, or the system refuses.
+pub fn clear_dead(point: &Path) -> Result<()> {
+    let at = absolute(point);
+    while let Some(mount) = all().into_iter().rfind(|mount| mount.point == at) {
+        if !mount.is_weft() {
+            return Err(Error::Usage(format!(
+                "{} is a mount point of {} ({}); choose another one with --mount",
+                at.display(),
+                mount.source,
+                mount.kind
+            )));
+        }
+        if !is_dead(&at) {
+            return Err(Error::Usage(format!(
+                "Weft is mounted on {} already ({}); choose another mount point with --mount",
+                at.display(),
+                mount.source
+            )));
+        }
+        if rustix::mount::unmount(&at, rustix::mount::UnmountFlags::DETACH).is_ok() {
+            continue;
+        }
+        // Without the privilege, FUSE's own helper may.
+        let helped = Command::new("fusermount3")
+            .arg("-uz")
+            .arg(&at)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .tried(|| "cannot start fusermount3 (Debian package fuse3)".into())?;
+        if !helped.success() {
+            return Err(Error::Failed(format!(
+                "cannot unmount {}: try fusermount3 -uz {0}",
+                at.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The Weft mount that a path lies in, and the path from its root.
+///
+/// # Errors
+/// If the path does not exist or lies elsewhere.
+pub fn of_path(path: &Path) -> Result<(Mount, PathBuf)> {
+    let resolved = path.canonicalize().tried_on("cannot find", path)?;
+    let mount = all()
+        .into_iter()
+        .filter(|mount| resolved.starts_with(&mount.point))
+        .enumerate()
+        .max_by_key(|(order, mount)| (mount.point.as_os_str().len(), *order))
+        .map(|(_, mount)| mount)
+        .filter(Mount::is_weft)
+        .ok_or_else(|| Error::Usage(format!("{} is not on a mount of Weft", path.display())))?;
+    let inside = resolved
+        .strip_prefix(&mount.point)
+        .map(Path::to_owned)
+        .unwrap_or_default();
+    Ok((mount, inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_mountinfo_is_understood() {
+        let line =
+            b"36 35 98:0 / /a\\040b rw,noatime shared:1 - fuse.weft weft:0a1b@127.0.0.1:1,h:2 rw\n";
+        let [mount] = &parse(line)[..] else { panic!() };
+        assert_eq!(mount.point, Path::new("/a b"));
+        assert!(mount.is_weft());
+        assert_eq!(mount.meta_addresses(), ["127.0.0.1:1", "h:2"]);
+    }
+
+    #[test]
+    fn the_root_is_no_mount_of_ours() {
+        assert!(of_path(Path::new("/")).is_err());
+    }
+}

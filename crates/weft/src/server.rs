@@ -1,0 +1,80 @@
+//! `weft meta`, `weft data`, `weft mount`: a server of its own, until SIGTERM or SIGINT.
+
+use crate::config::load;
+use crate::error::{Error, Result, Tried};
+use clap::Args;
+use futures_util::{FutureExt, select_biased};
+use std::path::PathBuf;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A server's command line: all else stands in the file.
+#[derive(Args)]
+pub struct ServerCommand {
+    /// The configuration (TOML); `weft config check` shows what it means.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Ends with the first SIGTERM or SIGINT.
+async fn told_to_stop() -> Result<()> {
+    let listen = |kind| signal(kind).tried(|| "cannot listen to signals".into());
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    select_biased! {
+        _ = terminate.recv().fuse() => {}
+        _ = interrupt.recv().fuse() => {}
+    }
+    Ok(())
+}
+
+/// Runs a metadata server.
+///
+/// # Errors
+/// If the configuration is wrong or the server does not start.
+pub fn meta(command: &ServerCommand) -> Result<()> {
+    let settings: weft_meta::Settings = load(&command.config)?;
+    crate::block_on(|env| async move {
+        let server = weft_meta::start(env, settings)
+            .await
+            .map_err(|error| Error::Failed(error.to_string()))?;
+        told_to_stop().await?;
+        server.stop().await;
+        Ok(())
+    })
+}
+
+/// Runs a data server.
+///
+/// # Errors
+/// If the configuration is wrong or the server does not start.
+pub fn data(command: &ServerCommand) -> Result<()> {
+    let settings: weft_data::Settings = load(&command.config)?;
+    crate::block_on(|env| async move {
+        let server = weft_data::start(env, settings)
+            .await
+            .map_err(|error| Error::Failed(error.to_string()))?;
+        told_to_stop().await?;
+        server.stop();
+        Ok(())
+    })
+}
+
+/// Mounts a cluster.
+///
+/// # Errors
+/// If the configuration is wrong, the cluster cannot be joined or the mount fails.
+pub fn mount(command: &ServerCommand) -> Result<()> {
+    let mut settings: weft_mount::Settings = load(&command.config)?;
+    if settings.options.source == weft_mount::Options::default().source {
+        // Tools find the cluster of a path by this (mounts.rs).
+        settings.options.source = format!(
+            "weft:{}@{}",
+            settings.client.cluster_id,
+            settings.client.meta.join(",")
+        );
+    }
+    weft_mount::run(settings, |path| {
+        tracing::info!(path = %path.display(), "ready");
+    })
+    .map_err(|error| Error::Failed(error.to_string()))
+}

@@ -1,0 +1,332 @@
+//! `weft status`: pairs, states, epochs, space, rates, recovery.
+
+use crate::error::Result;
+use crate::table;
+use crate::tool::Where;
+use clap::Args;
+use serde_json::{Value, json};
+use std::time::Duration;
+use weft_env::Env;
+use weft_wire::proto::pair_state::Mode;
+use weft_wire::proto::{MemberReport, MemberStatus, PairState, PairStatus, StatusReply};
+
+/// Between the two looks at the counters from which rates are computed: some ten beats.
+const RATE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// `weft status`
+#[derive(Args)]
+pub struct StatusCommand {
+    /// As one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    cluster: Where,
+}
+
+/// Runs `weft status`.
+///
+/// # Errors
+/// If no metadata server answers.
+pub async fn run(env: Env, command: StatusCommand) -> Result<()> {
+    let tool = command.cluster.connect(&env).await?;
+    let before = tool.status().await?;
+    let start = env.now();
+    env.sleep(RATE_INTERVAL).await;
+    let reply = tool.status().await?;
+    let elapsed = env.now().since(start).as_secs_f64();
+    let rates = rates(&before, &reply, elapsed);
+    if command.json {
+        let mut object = to_json(&reply);
+        for (pair, rates) in rates.iter().enumerate() {
+            object["pairs"][pair]["read_bytes_per_second"] = json!(rates.0);
+            object["pairs"][pair]["written_bytes_per_second"] = json!(rates.1);
+        }
+        println!("{object}");
+    } else {
+        print!("{}", to_text(&reply));
+        for (pair, (read, written)) in reply.pairs.iter().zip(rates) {
+            println!(
+                "pair {}: {}/s read, {}/s written",
+                state_of(pair).pair,
+                table::bytes(read),
+                table::bytes(written)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Bytes a second read from and written to each pair; a copy counts as written once.
+fn rates(before: &StatusReply, after: &StatusReply, seconds: f64) -> Vec<(u64, u64)> {
+    let sums = |pair: Option<&PairStatus>| {
+        let reports = pair
+            .into_iter()
+            .flat_map(|pair| &pair.members)
+            .filter_map(|member| member.report.as_ref());
+        reports.fold((0, 0), |(read, written), report| {
+            (read + report.bytes_read, report.bytes_written.max(written))
+        })
+    };
+    let rate = |before: u64, after: u64| (after.saturating_sub(before) as f64 / seconds) as u64;
+    after
+        .pairs
+        .iter()
+        .enumerate()
+        .map(|(at, pair)| {
+            let (old, new) = (sums(before.pairs.get(at)), sums(Some(pair)));
+            (rate(old.0, new.0), rate(old.1, new.1))
+        })
+        .collect()
+}
+
+fn state_of(pair: &PairStatus) -> PairState {
+    pair.state.unwrap_or_default()
+}
+
+/// True if some member of the pair serves and is there.
+pub fn pair_serves(pair: &PairStatus) -> bool {
+    let state = state_of(pair);
+    let alive = |member: u32| {
+        pair.members
+            .iter()
+            .any(|one| one.member == member && one.alive)
+    };
+    match state.mode() {
+        Mode::Both => alive(0) && alive(1),
+        Mode::Only | Mode::Recovering => alive(state.serving),
+        Mode::Down | Mode::Unspecified => false,
+    }
+}
+
+/// The word of docs/protocols/pairs.md.
+pub fn mode_name(state: &PairState) -> String {
+    match state.mode() {
+        Mode::Unspecified => "unknown".into(),
+        Mode::Both => "both".into(),
+        Mode::Only => format!("only {}", state.serving),
+        Mode::Recovering => format!("recovering {}", 1 - state.serving.min(1)),
+        Mode::Down => "down".into(),
+    }
+}
+
+/// Whether a member's copy is the pair's truth.
+fn copy_of(state: &PairState, member: &MemberStatus) -> &'static str {
+    match state.mode() {
+        Mode::Both => "current",
+        Mode::Only | Mode::Down if state.serving == member.member => "current",
+        Mode::Recovering if state.serving == member.member => "current",
+        Mode::Recovering => "being filled",
+        Mode::Only | Mode::Down => "behind",
+        Mode::Unspecified => "unknown",
+    }
+}
+
+fn job_in_words(report: &MemberReport) -> String {
+    if report.job.is_empty() {
+        return String::new();
+    }
+    let mut words = report.job.clone();
+    if report.job_total > 0 {
+        words += &format!(
+            " {:.0} % of {}",
+            report.job_done.min(report.job_total) as f64 * 100.0 / report.job_total as f64,
+            table::bytes(report.job_total)
+        );
+    }
+    if report.job_rate_bytes > 0 {
+        words += &format!(", {}/s", table::bytes(report.job_rate_bytes));
+        if let Some(left) = seconds_left(report) {
+            words += &format!(", {} left", table::seconds(left));
+        }
+    }
+    words
+}
+
+fn seconds_left(report: &MemberReport) -> Option<f64> {
+    (report.job_rate_bytes > 0 && report.job_total > 0).then(|| {
+        report.job_total.saturating_sub(report.job_done) as f64 / report.job_rate_bytes as f64
+    })
+}
+
+/// For people.
+pub fn to_text(reply: &StatusReply) -> String {
+    let view = reply.view.clone().unwrap_or_default();
+    let mut out = format!(
+        "cluster {}, metadata epoch {}, sn {}: {} inodes, {} sessions, {} objects to be deleted, {} of memory\n\n",
+        view.cluster_id,
+        reply.epoch,
+        reply.sn,
+        reply.inodes,
+        reply.sessions,
+        reply.deletions_queued,
+        table::bytes(reply.memory_bytes),
+    );
+    let mut rows = Vec::new();
+    for pair in &reply.pairs {
+        let state = state_of(pair);
+        for (at, member) in pair.members.iter().enumerate() {
+            let first = |cell: String| if at == 0 { cell } else { String::new() };
+            let report = member.report.clone().unwrap_or_default();
+            let mut notes = vec![job_in_words(&report)];
+            if report.dirty_regions > 0 {
+                notes.push(format!("{} regions may differ", report.dirty_regions));
+            }
+            if report.bad_blocks > 0 {
+                notes.push(format!(
+                    "{} bad blocks, {} healed",
+                    report.bad_blocks, report.healed_blocks
+                ));
+            }
+            if report.mismatches > 0 {
+                notes.push(format!("{} mismatches", report.mismatches));
+            }
+            notes.retain(|note| !note.is_empty());
+            rows.push(vec![
+                first(state.pair.to_string()),
+                first(mode_name(&state)),
+                first(state.epoch.to_string()),
+                format!("data:{}.{}", state.pair, member.member),
+                if member.alive {
+                    "up".into()
+                } else if member.address.is_empty() {
+                    "never seen".into()
+                } else {
+                    format!("away {}", table::seconds(member.silent_ms as f64 / 1e3))
+                },
+                copy_of(&state, member).into(),
+                table::bytes(report.free_bytes),
+                report.objects.to_string(),
+                notes.join("; "),
+            ]);
+        }
+    }
+    out += &table::render(
+        &[
+            "pair", "state", "epoch", "member", "process", "copy", "free", "objects", "notes",
+        ],
+        rows,
+    );
+    out
+}
+
+/// For programs.
+pub fn to_json(reply: &StatusReply) -> Value {
+    let view = reply.view.clone().unwrap_or_default();
+    let member = |state: &PairState, one: &MemberStatus| {
+        let report = one.report.clone().unwrap_or_default();
+        json!({
+            "member": one.member,
+            "name": format!("data:{}.{}", state.pair, one.member),
+            "address": one.address,
+            "alive": one.alive,
+            "copy": copy_of(state, one),
+            "silent_ms": one.silent_ms,
+            "total_bytes": report.total_bytes,
+            "free_bytes": report.free_bytes,
+            "objects": report.objects,
+            "bytes_read": report.bytes_read,
+            "bytes_written": report.bytes_written,
+            "bad_blocks": report.bad_blocks,
+            "healed_blocks": report.healed_blocks,
+            "dirty_regions": report.dirty_regions,
+            "mismatches": report.mismatches,
+            "job": report.job,
+            "job_done": report.job_done,
+            "job_total": report.job_total,
+            "job_bytes_per_second": report.job_rate_bytes,
+            "job_seconds_left": seconds_left(&report),
+        })
+    };
+    let pairs: Vec<Value> = reply
+        .pairs
+        .iter()
+        .map(|pair| {
+            let state = state_of(pair);
+            let members: Vec<Value> = pair.members.iter().map(|one| member(&state, one)).collect();
+            json!({
+                "pair": state.pair,
+                "state": mode_name(&state),
+                "epoch": state.epoch,
+                "serves": pair_serves(pair),
+                "members": members,
+            })
+        })
+        .collect();
+    json!({
+        "cluster": view.cluster_id,
+        "epoch": reply.epoch,
+        "sn": reply.sn,
+        "inodes": reply.inodes,
+        "sessions": reply.sessions,
+        "deletions_queued": reply.deletions_queued,
+        "memory_bytes": reply.memory_bytes,
+        "digest": reply.digest,
+        "pairs": pairs,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(mode: Mode, serving: u32, alive: [bool; 2]) -> PairStatus {
+        let members = (0..2)
+            .map(|member| MemberStatus {
+                member,
+                alive: alive[member as usize],
+                address: "a".into(),
+                ..MemberStatus::default()
+            })
+            .collect();
+        let state = PairState {
+            pair: 0,
+            epoch: 1,
+            mode: mode as i32,
+            serving,
+            ..PairState::default()
+        };
+        PairStatus {
+            state: Some(state),
+            members,
+        }
+    }
+
+    #[test]
+    fn a_pair_serves_if_the_member_that_may_is_there() {
+        assert!(pair_serves(&pair(Mode::Both, 0, [true, true])));
+        assert!(!pair_serves(&pair(Mode::Both, 0, [true, false])));
+        assert!(pair_serves(&pair(Mode::Only, 1, [false, true])));
+        assert!(!pair_serves(&pair(Mode::Only, 1, [true, false])));
+        assert!(!pair_serves(&pair(Mode::Down, 0, [true, true])));
+    }
+
+    #[test]
+    fn a_recovery_says_how_long_it_takes() {
+        let report = MemberReport {
+            job: "recovery".into(),
+            job_done: 1 << 20,
+            job_total: 4 << 20,
+            job_rate_bytes: 1 << 20,
+            ..MemberReport::default()
+        };
+        assert_eq!(
+            job_in_words(&report),
+            "recovery 25 % of 4.0 MiB, 1.0 MiB/s, 3.0 s left"
+        );
+    }
+
+    #[test]
+    fn text_and_json_name_every_member() {
+        let reply = StatusReply {
+            pairs: vec![pair(Mode::Recovering, 1, [true, true])],
+            ..StatusReply::default()
+        };
+        let text = to_text(&reply);
+        assert!(
+            text.contains("recovering 0") && text.contains("data:0.1"),
+            "{text}"
+        );
+        let json = to_json(&reply);
+        assert_eq!(json["pairs"][0]["members"][0]["copy"], "being filled");
+    }
+}
