@@ -143,6 +143,10 @@ struct Memory {
     appended: u64,
     flushed: u64,
     synced: u64,
+    /// Which log this is since the start, and whether a power cut may still give its name back to the
+    /// one before.
+    generation: u64,
+    renamed: bool,
     /// Bytes of the file in use, and bytes of it that are written.
     tail: u64,
     capacity: u64,
@@ -439,20 +443,39 @@ impl Modified {
     /// Returns when the first `target` records are stable.
     async fn sync(&self, target: u64) -> Result<()> {
         let _syncing = self.syncing.lock().await;
-        if self.memory.borrow().synced >= target {
-            return Ok(());
+        let stable = |memory: &Memory| memory.synced >= target && !memory.renamed && !memory.broken;
+        loop {
+            if stable(&self.memory.borrow()) {
+                return Ok(());
+            }
+            if self.memory.borrow().broken {
+                return self.compact_unless(stable).await;
+            }
+            let (file, upto, generation, renamed) = {
+                let log = self.log.lock().await;
+                let memory = self.memory.borrow();
+                (
+                    log.clone(),
+                    memory.flushed,
+                    memory.generation,
+                    memory.renamed,
+                )
+            };
+            let synced = file.sync_data().await;
+            if let Err(error) = synced {
+                // After a failed sync the file's content on the disk is unknown.
+                self.memory.borrow_mut().broken = true;
+                return Err(error).context("sync", &self.dir.join(FILE));
+            }
+            if renamed {
+                self.sync_name(generation).await?;
+            }
+            let mut memory = self.memory.borrow_mut();
+            // If another log has taken the name meanwhile, it is that one which must be stable.
+            if memory.generation == generation {
+                memory.synced = memory.synced.max(upto);
+            }
         }
-        let file = self.log.lock().await.clone();
-        let upto = self.memory.borrow().flushed;
-        let synced = file.sync_data().await;
-        if let Err(error) = synced {
-            // After a failed sync the file's content on the disk is unknown.
-            self.memory.borrow_mut().broken = true;
-            return Err(error).context("sync", &self.dir.join(FILE));
-        }
-        let mut memory = self.memory.borrow_mut();
-        memory.synced = memory.synced.max(upto);
-        Ok(())
     }
 
     /// Writes zeros ahead until `needed` bytes can be appended.
@@ -609,46 +632,75 @@ impl Modified {
                 at += length;
             }
         }
-        if at > 0 {
-            // Most of it reaches the disk before the log is locked.
-            file.sync_data().await.context("sync", &path)?;
+        let upto = self.memory.borrow().appended;
+        let since = self.memory.borrow_mut().since.replace(Vec::new());
+        for record in since.unwrap_or_default() {
+            put(&record, &mut buffer);
         }
-
-        let mut log = self.log.lock().await;
-        let upto = {
-            let mut memory = self.memory.borrow_mut();
-            for record in memory.since.replace(Vec::new()).unwrap_or_default() {
-                put(&record, &mut buffer);
-            }
-            memory.appended
-        };
-        let tail = at + buffer.len() as u64;
-        let capacity = (tail + RESERVE_BYTES).next_multiple_of(EXTENT_BYTES);
+        let mut tail = at + buffer.len() as u64;
+        let mut capacity = (tail + RESERVE_BYTES).next_multiple_of(EXTENT_BYTES);
         buffer.resize((capacity - at) as usize, 0);
         file.write_at(at, vec![buffer.into()])
             .await
             .context("write", &path)?;
         file.sync_data().await.context("sync", &path)?;
+
+        // Marks waited for nothing so far. From here on the old log gets no more.
+        let mut log = self.log.lock().await;
+        let mut late = Vec::new();
+        let flushed = self.memory.borrow().appended;
+        let since = self.memory.borrow_mut().since.replace(Vec::new());
+        for record in since.unwrap_or_default() {
+            put(&record, &mut late);
+        }
+        if !late.is_empty() {
+            let at = tail;
+            tail += late.len() as u64;
+            if tail + RESERVE_BYTES > capacity {
+                capacity = (tail + RESERVE_BYTES).next_multiple_of(EXTENT_BYTES);
+                late.resize((capacity - at) as usize, 0);
+            }
+            file.write_at(at, vec![late.into()])
+                .await
+                .context("write", &path)?;
+        }
+        // What is stable in the old log must be so in the new one before it takes the name.
+        let mut synced = upto;
+        while self.memory.borrow().synced > synced {
+            file.sync_data().await.context("sync", &path)?;
+            synced = flushed;
+        }
         let old = self.dir.join(FILE);
         self.env.rename(&path, &old).context("rename", &path)?;
         *log = file;
-        {
+        let generation = {
             let mut memory = self.memory.borrow_mut();
             memory.pending = memory.since.take().unwrap_or_default();
-            memory.flushed = upto;
-            memory.synced = upto;
+            memory.flushed = flushed;
+            memory.synced = synced;
             memory.tail = tail;
             memory.capacity = capacity;
             memory.first_records = tail / RECORD as u64;
             memory.exhausted = false;
             memory.broken = false;
             memory.wants_compaction = false;
-        }
+            memory.renamed = true;
+            memory.generation += 1;
+            memory.generation
+        };
         drop(log);
-        self.env
-            .sync_dir(&self.dir)
-            .await
-            .context("sync", &self.dir)
+        self.sync_name(generation).await
+    }
+
+    /// Makes the name of the current log stable.
+    async fn sync_name(&self, generation: u64) -> Result<()> {
+        let synced = self.env.sync_dir(&self.dir).await;
+        synced.context("sync", &self.dir)?;
+        let mut memory = self.memory.borrow_mut();
+        if memory.generation == generation {
+            memory.renamed = false;
+        }
+        Ok(())
     }
 
     pub fn everything(&self) -> bool {
