@@ -169,6 +169,24 @@ pub fn image_path(dir: &Path, sn: Sn) -> PathBuf {
     dir.join(format!("image-{:020}", sn.0))
 }
 
+/// Makes a directory (and its parents) that survives a power cut together with what will be in it.
+///
+/// # Errors
+/// If it cannot be made.
+pub async fn make_dir(env: &Env, dir: &Path) -> Result<(), JournalError> {
+    env.create_dir_all(dir)
+        .map_err(|error| JournalError::io(dir, "making the directory", error))?;
+    // Also when it was there: the run that made it may have died before it did this.
+    let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    match env.sync_dir(parent).await {
+        // Whoever may not read the directory above has not made this one either.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        result => result.map_err(|error| JournalError::io(parent, "flushing it", error)),
+    }
+}
+
 fn listed(env: &Env, dir: &Path) -> Result<Vec<String>, JournalError> {
     let items = env
         .read_dir(dir)

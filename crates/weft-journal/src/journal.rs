@@ -3,7 +3,7 @@
 //! One batch is written at a time; its caller gathers the next one meanwhile. Where a batch counts as
 //! written only when it is on the device, one flush serves all its changes.
 
-use crate::files::{Header, JOURNAL_MAGIC, journal_dir, segment_path};
+use crate::files::{Header, JOURNAL_MAGIC, journal_dir, make_dir, segment_path};
 use crate::reader::Tail;
 use crate::{JournalError, Location, SyncPolicy, record};
 use bytes::Bytes;
@@ -48,8 +48,8 @@ impl Journal {
         tail: Tail,
     ) -> Result<Journal, JournalError> {
         let dir = journal_dir(&location.dir);
-        env.create_dir_all(&dir)
-            .map_err(|error| JournalError::io(&dir, "making the directory", error))?;
+        make_dir(env, &location.dir).await?;
+        make_dir(env, &dir).await?;
         if let Some(cut) = &tail.cut {
             // On the device before there is a later segment: only the last one may be torn.
             let io = |action| move |error| JournalError::io(&cut.path, action, error);

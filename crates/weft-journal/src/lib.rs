@@ -18,7 +18,7 @@ mod record;
 
 pub use error::JournalError;
 pub use files::{
-    Location, SyncPolicy, image_path, images, remove_images, remove_segments, segments,
+    Location, SyncPolicy, image_path, images, make_dir, remove_images, remove_segments, segments,
 };
 pub use image::{ImageReader, ImageWriter, RECORD_MAX as IMAGE_RECORD_MAX};
 pub use journal::{BATCH_BYTES_MAX, Journal, SEGMENT_BYTES};

@@ -83,11 +83,7 @@ pub struct Server {
 /// the lead meanwhile, or an address cannot be listened on.
 pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
     settings.check()?;
-    env.create_dir_all(&settings.dir)
-        .map_err(|source| MetaError::Io {
-            what: format!("making {}", settings.dir.display()),
-            source,
-        })?;
+    weft_journal::make_dir(&env, &settings.dir).await?;
     let coordinator = Box::new(Embedded::open(&env, settings.dir.clone()).await?);
     let view = take_epoch(&*coordinator, &settings).await?;
     let epoch = Epoch(group_of(&view, &settings).map_or(0, |group| group.epoch));

@@ -1,0 +1,304 @@
+//! Kills and power cuts at any moment, full and failing disks: what was appended is read back.
+
+#![allow(clippy::unwrap_used)]
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_env::Env;
+use weft_journal::{
+    ImageReader, ImageWriter, Journal, JournalError, Location, Reader, SyncPolicy, images,
+    make_dir, remove_images, remove_segments, segments,
+};
+use weft_sim::{DiskFaults, Node, World};
+use weft_types::{Epoch, GroupId, Sn};
+use weft_wire::proto::{Batch, Entry, Op, OpenSession, op};
+
+/// Segments of this many bytes, so that several are begun in each run.
+const SEGMENT: u64 = 4096;
+
+fn location() -> Location {
+    Location {
+        dir: PathBuf::from("/meta"),
+        cluster_id: "crash".into(),
+        group: GroupId(0),
+    }
+}
+
+/// A batch whose content follows from its sn.
+fn batch(sn: u64, epoch: u64) -> Batch {
+    let length = (sn * 7919 % 700) as usize;
+    let name = format!("{sn} {}", "x".repeat(length));
+    let op = Op {
+        op: Some(op::Op::OpenSession(OpenSession { name })),
+    };
+    let entry = Entry {
+        random: sn,
+        op: Some(op),
+        ..Entry::default()
+    };
+    Batch {
+        epoch,
+        sn,
+        entries: vec![entry; 1 + (sn % 3) as usize],
+    }
+}
+
+/// Reads everything, opens for appending, appends until it fails or `upto`; `acknowledged` follows.
+async fn append_on(
+    env: Env,
+    sync: SyncPolicy,
+    epoch: u64,
+    upto: u64,
+    acknowledged: Rc<RefCell<u64>>,
+) -> Result<(), JournalError> {
+    let mut reader = Reader::open(&env, &location(), Sn(0)).await?;
+    let mut last = 0;
+    while let Some(found) = reader.next().await? {
+        last = found.sn;
+        assert_eq!(found, batch(last, found.epoch), "what was written");
+    }
+    assert!(
+        last >= *acknowledged.borrow(),
+        "lost: {last} of {}",
+        acknowledged.borrow()
+    );
+    let mut journal = Journal::open(&env, location(), sync, reader.finish()?).await?;
+    journal.set_segment_bytes(SEGMENT);
+    assert_eq!(journal.next_sn(), Sn(last + 1));
+    for sn in last + 1..=upto {
+        journal.append(&batch(sn, epoch)).await?;
+        *acknowledged.borrow_mut() = sn;
+    }
+    Ok(())
+}
+
+fn start(node: &Node, sync: SyncPolicy, epoch: u64, acknowledged: &Rc<RefCell<u64>>) {
+    let acknowledged = acknowledged.clone();
+    node.start(move |env| async move {
+        append_on(env, sync, epoch, u64::MAX, acknowledged)
+            .await
+            .unwrap();
+    });
+}
+
+/// Dies again and again at odd moments; each life checks what the earlier ones were promised.
+/// Answers how many batches were appended.
+fn die_often(seed: u64, sync: SyncPolicy, die: fn(&Node)) -> u64 {
+    let world = World::new(seed);
+    let node = world.node("meta");
+    let mut rng = world.rng("deaths");
+    let inner = node.clone();
+    let sleeper = Rc::new(world);
+    let world = sleeper.clone();
+    let lives = async move {
+        let acknowledged = Rc::new(RefCell::new(0));
+        for epoch in 1..30 {
+            start(&inner, sync, epoch, &acknowledged);
+            // From within the opening to some hundred batches later.
+            let micros = 1 << rng.within(4..19);
+            sleeper
+                .sleep(Duration::from_micros(rng.within(0..micros)))
+                .await;
+            die(&inner);
+        }
+        let upto = *acknowledged.borrow() + 5;
+        inner.start(|_| async {});
+        append_on(inner.env(), sync, 30, upto, acknowledged)
+            .await
+            .unwrap();
+        upto
+    };
+    world.block_on(lives)
+}
+
+#[test]
+fn nothing_flushed_is_lost_by_power_cuts() {
+    let run = |seed| die_often(seed, SyncPolicy::Group, Node::power_cut);
+    assert!((0..40).map(run).sum::<u64>() > 1_000);
+}
+
+#[test]
+fn nothing_written_is_lost_by_kills() {
+    let run = |sync| move |seed| die_often(seed, sync, Node::kill);
+    assert!((0..20).map(run(SyncPolicy::Never)).sum::<u64>() > 1_000);
+    assert!((0..20).map(run(SyncPolicy::Always)).sum::<u64>() > 1_000);
+}
+
+#[test]
+fn a_full_disk_takes_the_same_batch_when_there_is_room() {
+    let world = World::new(7);
+    let node = world.node("meta");
+    let inner = node.clone();
+    world.block_on(async move {
+        inner.start(|_| async {});
+        let env = inner.env();
+        let tail = Reader::open(&env, &location(), Sn(0))
+            .await
+            .unwrap()
+            .finish()
+            .unwrap();
+        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
+            .await
+            .unwrap();
+        journal.set_segment_bytes(SEGMENT);
+        let mut refused = 0;
+        for sn in 1..200 {
+            if sn % 10 == 0 {
+                inner.disk().set_capacity(inner.disk().used());
+                loop {
+                    match journal.append(&batch(sn, 1)).await {
+                        Err(JournalError::Full { .. }) => {
+                            refused += 1;
+                            inner.disk().set_capacity(1 << 30);
+                        }
+                        result => break result.unwrap(),
+                    }
+                }
+                inner.disk().set_capacity(1 << 30);
+            } else {
+                journal.append(&batch(sn, 1)).await.unwrap();
+            }
+        }
+        assert!(refused >= 3, "{refused}");
+        let acknowledged = Rc::new(RefCell::new(199));
+        append_on(env, SyncPolicy::Group, 2, 205, acknowledged)
+            .await
+            .unwrap();
+    });
+}
+
+#[test]
+fn a_failed_flush_ends_appending() {
+    let world = World::new(8);
+    let node = world.node("meta");
+    let inner = node.clone();
+    world.block_on(async move {
+        inner.start(|_| async {});
+        let env = inner.env();
+        let tail = Reader::open(&env, &location(), Sn(0))
+            .await
+            .unwrap()
+            .finish()
+            .unwrap();
+        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
+            .await
+            .unwrap();
+        journal.append(&batch(1, 1)).await.unwrap();
+        inner.disk().set_faults(DiskFaults {
+            sync_error_ppm: 1_000_000,
+            ..Default::default()
+        });
+        let failed = journal.append(&batch(2, 1)).await.unwrap_err();
+        assert!(matches!(failed, JournalError::Io { .. }), "{failed}");
+        inner.disk().set_faults(DiskFaults::default());
+        let failed = journal.append(&batch(2, 1)).await.unwrap_err();
+        assert!(
+            failed.to_string().contains("earlier write failed"),
+            "{failed}"
+        );
+        append_on(env, SyncPolicy::Group, 2, 5, Rc::new(RefCell::new(1)))
+            .await
+            .unwrap();
+    });
+}
+
+/// An image of 50 records that follow from its sn.
+async fn write_image(env: &Env, sn: u64) -> Result<(), JournalError> {
+    let mut writer = ImageWriter::create(env, &location(), Sn(sn), Epoch(3)).await?;
+    for i in 0..50u64 {
+        writer.add(&record(sn, i)).await?;
+    }
+    writer.finish(&sn.to_le_bytes()).await
+}
+
+fn record(sn: u64, i: u64) -> Vec<u8> {
+    vec![(sn ^ i) as u8; (sn * 31 + i * 977) as usize % 40_000]
+}
+
+#[test]
+fn an_image_that_has_its_name_is_whole_after_any_death() {
+    for seed in 0..30 {
+        let world = World::new(seed);
+        let node = world.node("meta");
+        let mut rng = world.rng("deaths");
+        let world = Rc::new(world);
+        let sleeper = world.clone();
+        let lives = async move {
+            let written = Rc::new(RefCell::new(0u64));
+            for life in 0..15 {
+                let progress = written.clone();
+                node.start(move |env| async move {
+                    make_dir(&env, &location().dir).await.unwrap();
+                    for sn in life * 100 + 1.. {
+                        write_image(&env, sn).await.unwrap();
+                        *progress.borrow_mut() = sn;
+                        remove_images(&env, &location().dir, 2).unwrap();
+                    }
+                });
+                sleeper
+                    .sleep(Duration::from_micros(rng.within(0..60_000)))
+                    .await;
+                if rng.chance(500_000) {
+                    node.kill();
+                } else {
+                    node.power_cut();
+                }
+                node.start(|_| async {});
+                let env = node.env();
+                env.create_dir_all(&location().dir).unwrap();
+                let all = images(&env, &location().dir).unwrap();
+                assert!(
+                    all.last()
+                        .is_none_or(|newest| newest.0 >= *written.borrow())
+                );
+                assert!(*written.borrow() == 0 || !all.is_empty());
+                for sn in all {
+                    let mut reader = ImageReader::open(&env, &location(), sn).await.unwrap();
+                    for i in 0..50 {
+                        assert_eq!(reader.next().await.unwrap().unwrap(), record(sn.0, i));
+                    }
+                    assert!(reader.next().await.unwrap().is_none());
+                    assert_eq!(reader.digest().unwrap(), sn.0.to_le_bytes());
+                }
+                remove_images(&env, &location().dir, 2).unwrap();
+                let left = env.read_dir(&location().dir).unwrap();
+                assert!(
+                    left.iter().all(|item| !item.name.contains("unfinished")),
+                    "{left:?}"
+                );
+            }
+            assert!(*written.borrow() > 0);
+        };
+        world.block_on(lives);
+    }
+}
+
+#[test]
+fn segments_go_when_an_image_holds_them() {
+    let world = World::new(1);
+    let node = world.node("meta");
+    let inner = node.clone();
+    world.block_on(async move {
+        inner.start(|_| async {});
+        let env = inner.env();
+        let acknowledged = Rc::new(RefCell::new(0));
+        append_on(env.clone(), SyncPolicy::Group, 1, 100, acknowledged)
+            .await
+            .unwrap();
+        let before = segments(&env, &location().dir).unwrap();
+        assert!(before.len() > 3);
+        remove_segments(&env, &location().dir, Sn(50)).unwrap();
+        let after = segments(&env, &location().dir).unwrap();
+        assert!(after.len() < before.len() && after[0].0 <= 51 && after[1].0 > 51);
+        let mut reader = Reader::open(&env, &location(), Sn(50)).await.unwrap();
+        assert_eq!(reader.next().await.unwrap().unwrap().sn, 51);
+        reader.sync().await.unwrap();
+        // Without the image there is a hole, and that is said.
+        let error = Reader::open(&env, &location(), Sn(0)).await.err().unwrap();
+        assert!(error.to_string().contains("should be batch 1"), "{error}");
+        remove_segments(&env, &location().dir, Sn(100)).unwrap();
+        assert_eq!(segments(&env, &location().dir).unwrap().len(), 1);
+    });
+}
