@@ -123,6 +123,8 @@ fn encode_header(store_id: u128) -> Vec<u8> {
 #[derive(Default)]
 struct Memory {
     dirty: BTreeMap<ObjectId, Regions>,
+    /// How many regions `dirty` has; asked for at each beat.
+    dirty_regions: u64,
     /// Cleared, but still set in the log: marking them again costs nothing. `stale[0]` since the
     /// last tidying, `stale[1]` since the one before.
     stale: [BTreeMap<ObjectId, Regions>; 2],
@@ -225,6 +227,7 @@ impl Memory {
                     }
                 }
             }
+            self.dirty_regions += u64::from(run.end - run.start);
             insert(&mut self.dirty, id, run);
         }
         for run in unlogged {
@@ -302,6 +305,7 @@ impl Modified {
         };
         let mut memory = Memory::default();
         let found = load(&file, &path, store_id, &mut memory).await?;
+        memory.dirty_regions = memory.dirty.values().map(Regions::count).sum();
         memory.capacity = file.len().context("stat", &path)?;
         let torn = match found {
             Found::Good { tail, torn } => {
@@ -501,6 +505,7 @@ impl Modified {
         let mut memory = self.memory.borrow_mut();
         let memory = &mut *memory;
         for run in remove(&mut memory.dirty, id, regions) {
+            memory.dirty_regions -= u64::from(run.end - run.start);
             insert(&mut memory.stale[0], id, run);
         }
     }
@@ -738,12 +743,7 @@ impl Modified {
     }
 
     pub fn region_count(&self) -> u64 {
-        self.memory
-            .borrow()
-            .dirty
-            .values()
-            .map(Regions::count)
-            .sum()
+        self.memory.borrow().dirty_regions
     }
 }
 

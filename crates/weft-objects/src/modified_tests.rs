@@ -293,6 +293,7 @@ fn no_mark_is_lost_while_the_log_is_made_anew() {
                 if !disk.is_dead() {
                     total = disk.changes() - begun;
                     assert!(all(&list).is_superset(&answered.borrow()));
+                    assert_eq!(list.region_count(), all(&list).len() as u64);
                 }
                 drop(list);
                 disk.stop_at(None);

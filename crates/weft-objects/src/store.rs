@@ -6,6 +6,7 @@ use crate::modified::{self, DirtyObject, Modified, Purpose};
 use crate::object::{Edit, Fetched, Object, Objects};
 use crate::page::{GROUP_BLOCKS, LOST, PAGE};
 use bytes::Bytes;
+use futures_util::stream::{self, TryStreamExt};
 use std::cell::Cell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ const HARMLESS: [&str; 5] = [
     "modified.new",
 ];
 const OBJECTS: &str = "objects";
+/// Objects synced side by side: a device takes several flushes at a time, and each holds a thread.
+const SYNCS: usize = 8;
 
 /// A run of bytes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -337,10 +340,9 @@ impl Store {
     /// # Errors
     /// [`Error::Io`]: what was written to the object since its last sync must be taken as lost.
     pub async fn sync(&self, ids: &[ObjectId]) -> Result<()> {
-        for id in ids {
-            self.0.objects.sync(*id).await?;
-        }
-        Ok(())
+        let all = stream::iter(ids.iter().map(|id| Ok(*id)));
+        let sync = |id| self.0.objects.sync(id);
+        all.try_for_each_concurrent(SYNCS, sync).await
     }
 
     /// Checksums of a region of an object, from what its blocks hold now.
@@ -480,7 +482,7 @@ impl Store {
         self.0.modified.objects()
     }
 
-    /// How many regions are in the list; walks it.
+    /// How many regions are in the list.
     pub fn dirty_region_count(&self) -> u64 {
         self.0.modified.region_count()
     }

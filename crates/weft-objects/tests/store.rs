@@ -488,7 +488,7 @@ fn filling_makes_an_object_equal_to_its_twin() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     /// Changes of three objects against plain maps, with restarts between.
     #[test]
@@ -499,7 +499,7 @@ proptest! {
             let mut store = open(&env, &path).await;
             let mut models: BTreeMap<ObjectId, Model> = BTreeMap::new();
             for (seed, kind) in steps {
-                if kind == 0 {
+                if kind == 0 && seed % 2 == 0 {
                     drop(store);
                     store = open(&env, &path).await;
                 }
