@@ -108,7 +108,7 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
         member: node.me.index() as u32,
         address: node.address.borrow().clone(),
         incarnation: node.incarnation,
-        store_id: format!("{:032x}", node.store.store_id()),
+        store_id: crate::server::store_id(&node.store),
         last_epoch: node.side.borrow().epoch().max(node.store.last_epoch()).0,
         was_serving: node.registration.before.get(),
     };

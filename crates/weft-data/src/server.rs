@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use weft_env::{Env, Mono, Task};
 use weft_objects::Store;
 use weft_pair::recovery::Plan;
-use weft_pair::{MemberSide, Mode, Now, PairState, Refusal};
+use weft_pair::{MemberSide, Mode, Now, PairState, Refusal, StoreKey};
 use weft_rpc::{Connection, Handler, Local, Payload};
 use weft_types::{Epoch, Ino, Member, ObjectId, PairId};
 use weft_wire::proto::{self, identity::Role};
@@ -397,6 +397,15 @@ impl Drop for Server {
     }
 }
 
+/// The id of a store as the metadata service is told it.
+pub(crate) fn store_id(store: &Store) -> String {
+    format!("{:032x}", store.store_id())
+}
+
+fn store_key(store: &Store) -> StoreKey {
+    StoreKey::of(&store_id(store))
+}
+
 fn check(settings: &Settings) -> Result<Member, DataError> {
     let bad = |name, why: &str| {
         Err(DataError::Setting {
@@ -436,7 +445,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         identity: link::identity_of(settings.pair, settings.member, incarnation),
     };
     let node = Rc::new(Node {
-        side: RefCell::new(MemberSide::new(pair, me)),
+        side: RefCell::new(MemberSide::new(pair, me, store_key(&store))),
         env: env.clone(),
         store,
         pair,

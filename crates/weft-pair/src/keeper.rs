@@ -6,8 +6,8 @@
 //! its way at a time:
 //!
 //! ```text
-//! idle --decides--> journaling --on_journaled--> waiting --right of the other ended--> idle
-//!                                                   (told, published)
+//! in force --decides--> journaling --on_journaled--> waiting --right of the other ended--> in force
+//!                                                                                (told, published)
 //! ```
 //!
 //! What it keeps true:
@@ -28,7 +28,7 @@ use weft_types::{Epoch, Member};
 const MEMBERS: [Member; 2] = [Member::Zero, Member::One];
 
 /// The times that a pair lives by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Terms {
     /// How long an answered beat lets a member serve, from when the member sent it.
     pub lease: Duration,
@@ -138,24 +138,25 @@ struct Info {
     right_of_another: bool,
 }
 
+/// How far the journaled state is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Phase {
-    /// `state` is in force.
-    Idle,
-    /// This state is being journaled; `state` is still the old one.
-    Journaling(PairState),
-    /// `state` is journaled and makes one member the sole server; it is not told until the other's
-    /// right has ended. Before it saw this state, which it still may use (none after a start).
+    /// It has been told to all and published.
+    InForce,
+    /// It makes one member the sole server, who is not told until the other's right has ended: it
+    /// still sees the state before (none after a start).
     Waiting { before: Option<PairState> },
 }
 
 /// Decides who serves one pair.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Keeper {
     terms: Terms,
     /// As journaled.
     state: PairState,
     phase: Phase,
+    /// The next state, on its way into the journal.
+    journaling: Option<PairState>,
     members: [Info; 2],
     /// The serving member has said under the epoch in force that both copies are equal, and with
     /// that has given up its unlimited right.
@@ -175,8 +176,9 @@ impl Keeper {
             terms,
             phase: match state.mode.sole() {
                 Some(_) => Phase::Waiting { before: None },
-                None => Phase::Idle,
+                None => Phase::InForce,
             },
+            journaling: None,
             state,
             members: [info.clone(), info],
             equal: false,
@@ -373,18 +375,19 @@ impl Keeper {
     /// The state that [`Action::Journal`] named is durable.
     pub fn on_journaled(&mut self, epoch: Epoch, now: Now) -> Vec<Action> {
         let mut actions = Vec::new();
-        let Phase::Journaling(next) = self.phase else {
-            return actions;
+        let next = match self.journaling {
+            Some(next) if next.epoch == epoch => next,
+            _ => return actions,
         };
-        if next.epoch != epoch {
-            return actions;
-        }
-        let before = self.state;
+        self.journaling = None;
+        let before = match self.phase {
+            Phase::InForce => Some(self.state),
+            // Whoever did not see the last state does not see it now.
+            Phase::Waiting { before } => before,
+        };
         self.state = next;
         self.equal = false;
-        self.phase = Phase::Waiting {
-            before: Some(before),
-        };
+        self.phase = Phase::Waiting { before };
         // The other one may be told at once: it stops.
         if let Some(sole) = next.mode.sole()
             && self.members[sole.twin().index()].right_until > now
@@ -426,13 +429,14 @@ impl Keeper {
     }
 
     fn settle(&mut self, now: Now, actions: &mut Vec<Action>) {
-        if let Phase::Waiting { .. } = self.phase {
+        // What is being journaled may count on it that a state was not told: it stays so.
+        if matches!(self.phase, Phase::Waiting { .. }) && self.journaling.is_none() {
             let over = match self.state.mode.sole() {
                 Some(sole) => self.members[sole.twin().index()].right_until <= now,
                 None => true,
             };
             if over {
-                self.phase = Phase::Idle;
+                self.phase = Phase::InForce;
                 for member in MEMBERS {
                     self.tell(member, actions);
                 }
@@ -440,13 +444,15 @@ impl Keeper {
             }
         }
         let decided = match self.phase {
-            Phase::Idle => self.decide(now),
-            Phase::Journaling(_) => None,
-            // Who is to be told that it is alone may go away first. It was not told: if both served
-            // before, the other has as much as it.
+            _ if self.journaling.is_some() => None,
+            Phase::InForce => self.decide(now),
+            // Who is to be told that it is alone may go away first. It was not told: if the other one
+            // served beside it until now, that has as much as it.
             Phase::Waiting { before } => match (self.state.mode.sole(), before) {
                 (Some(sole), Some(before))
-                    if before.mode == Mode::Both && self.is_gone(sole, now) =>
+                    if before.mode == Mode::Both
+                        && self.state.mode == Mode::Only(sole)
+                        && self.is_gone(sole, now) =>
                 {
                     Some((
                         Mode::Both,
@@ -466,10 +472,10 @@ impl Keeper {
                     r.restarted = false;
                 }
             }
-            self.phase = Phase::Journaling(state);
+            self.journaling = Some(state);
             actions.push(Action::Journal { state, why });
         }
-        if !matches!(self.phase, Phase::Journaling(_)) {
+        if self.journaling.is_none() {
             for member in MEMBERS {
                 self.welcome(member, now, actions);
             }

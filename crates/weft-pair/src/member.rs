@@ -6,7 +6,7 @@
 //! failed is answered only under a state that makes this member the only server.
 
 use crate::Now;
-use crate::state::{Mode, PairState};
+use crate::state::{Mode, PairState, StoreKey};
 use std::time::Duration;
 use thiserror::Error;
 use weft_types::{Epoch, Member, PairId};
@@ -50,6 +50,8 @@ impl From<Refusal> for Failed {
 pub struct MemberSide {
     pair: PairId,
     me: Member,
+    /// What this member keeps its objects in; it serves only as the store that the pair knows.
+    store: StoreKey,
     lease: Duration,
     /// None before the metadata service has been heard.
     state: Option<PairState>,
@@ -61,10 +63,11 @@ pub struct MemberSide {
 
 impl MemberSide {
     /// A member that has heard nothing yet.
-    pub fn new(pair: PairId, me: Member) -> MemberSide {
+    pub fn new(pair: PairId, me: Member, store: StoreKey) -> MemberSide {
         MemberSide {
             pair,
             me,
+            store,
             lease: Duration::ZERO,
             state: None,
             right_until: Now::ZERO,
@@ -143,6 +146,9 @@ impl MemberSide {
             return Err(Refusal::Unavailable("the pair's state is not known here"));
         };
         match state.mode {
+            _ if !self.is_known(&state) => Err(Refusal::Unavailable(
+                "the pair knows another store for this member",
+            )),
             Mode::Down(_) => Err(Refusal::Unavailable("the pair is down")),
             mode if !mode.serves(self.me) => {
                 Err(Refusal::Unavailable("the other member serves alone"))
@@ -169,10 +175,21 @@ impl MemberSide {
     pub fn follows(&self, epoch: Epoch) -> Result<PairState, Refusal> {
         self.check_epoch(self.pair, epoch)?;
         match self.state {
-            Some(state) if state.mode == Mode::Both => Ok(state),
-            Some(state) if state.mode == Mode::Recovering(self.me.twin()) => Ok(state),
+            Some(state)
+                if self.is_known(&state)
+                    && (state.mode == Mode::Both
+                        || state.mode == Mode::Recovering(self.me.twin())) =>
+            {
+                Ok(state)
+            }
             _ => Err(Refusal::Unavailable("this member takes no copies now")),
         }
+    }
+
+    /// The state speaks of this member's store. A new one learns of the state before the metadata
+    /// service has decided to fill it.
+    fn is_known(&self, state: &PairState) -> bool {
+        state.stores[self.me.index()] == Some(self.store)
     }
 
     fn check_epoch(&self, pair: PairId, epoch: Epoch) -> Result<(), Refusal> {
@@ -202,12 +219,13 @@ mod tests {
         PairState {
             epoch: Epoch(epoch),
             mode,
+            stores: [None, Some(StoreKey::of("mine"))],
             ..PairState::new(PairId(0))
         }
     }
 
     fn member(epoch: u64, mode: Mode) -> MemberSide {
-        let mut member = MemberSide::new(PairId(0), ME);
+        let mut member = MemberSide::new(PairId(0), ME, StoreKey::of("mine"));
         member.set_lease(ms(300));
         assert!(member.told(state(epoch, mode)));
         member
@@ -284,6 +302,17 @@ mod tests {
             let member = member(3, mode);
             assert_eq!(member.follows(Epoch(3)).is_ok(), copies, "{mode}");
             assert!(member.follows(Epoch(2)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_store_that_the_pair_does_not_know_neither_serves_nor_copies() {
+        for mode in [Mode::Both, Mode::Only(ME), Mode::Recovering(ME.twin())] {
+            let mut other = MemberSide::new(PairId(0), ME, StoreKey::of("new"));
+            other.set_lease(ms(300));
+            other.beat_answered(ms(0), state(3, mode));
+            assert!(matches!(admits(&other, 3, 1), Err(Refusal::Unavailable(_))));
+            assert!(other.follows(Epoch(3)).is_err());
         }
     }
 
