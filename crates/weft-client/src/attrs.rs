@@ -183,8 +183,12 @@ impl Core {
         self.patiently(async {
             loop {
                 let wake = node.wake.notified();
-                if !node.state.borrow().cutting {
-                    return Ok(());
+                {
+                    // What is being told is the size from before: it goes first.
+                    let state = node.state.borrow();
+                    if !state.cutting && !state.buffer.telling {
+                        return Ok(());
+                    }
                 }
                 wake.await;
             }

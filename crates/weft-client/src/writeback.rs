@@ -367,7 +367,8 @@ impl Core {
                     state.buffer.told = state.buffer.changes;
                     return Ok(());
                 };
-                if state.buffer.telling {
+                // A size from before a cut must not reach the server after it.
+                if state.buffer.telling || state.cutting {
                     None
                 } else {
                     state.buffer.telling = true;
