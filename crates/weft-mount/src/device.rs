@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Largest data of one WRITE and READ. Linux allows no more by default (fs.fuse.max_pages_limit).
@@ -22,12 +23,16 @@ pub const DATA_MAX: usize = 1 << 20;
 const BUFFER_BYTES: usize = DATA_MAX + 4096;
 
 /// A WRITE with at least this many bytes keeps the buffer it was read into, instead of being
-/// copied: below, the copy costs less than the turnover of large buffers.
-const KEEP_BYTES: usize = 32 << 10;
+/// copied. Half of the largest, so that data that waits in the client's write buffer holds at most
+/// twice its size.
+const KEEP_BYTES: usize = DATA_MAX / 2;
 
 /// Buffers that wait to be used again. More than a few would only be memory: what counts is that a
 /// sequential writer finds one whose pages are there already.
 const BUFFERS_MAX: usize = 24;
+
+/// A request, or the end of the mount, which the kernel signals as an error.
+const INTEREST: Interest = Interest::READABLE.add(Interest::ERROR);
 
 /// Most parts of one reply (IOV_MAX is 1024; the header takes one).
 const PARTS_MAX: usize = 1000;
@@ -61,7 +66,7 @@ impl Device {
         let fd = Arc::new(fd);
         // SAFETY: the descriptor is owned by the Arc, which always names the same open one and
         // outlives its registration inside the AsyncFd.
-        let fd = unsafe { AsyncFd::register_with_interest(fd, tokio::io::Interest::READABLE)? };
+        let fd = unsafe { AsyncFd::register_with_interest(fd, INTEREST)? };
         Ok(Device {
             fd,
             buffer: BytesMut::new(),
@@ -79,7 +84,7 @@ impl Device {
     /// # Errors
     /// As the operating system's.
     pub async fn readable(&self) -> io::Result<()> {
-        self.fd.readable().await?.retain_ready();
+        self.fd.ready(INTEREST).await?.retain_ready();
         Ok(())
     }
 
@@ -98,9 +103,9 @@ impl Device {
                 Err(rustix::io::Errno::AGAIN) => {
                     // Only clears the readiness that was seen; a request that came since sets it
                     // again.
-                    let _ = self.fd.try_io(tokio::io::Interest::READABLE, |_| {
-                        Err::<(), _>(io::ErrorKind::WouldBlock.into())
-                    });
+                    let _ = self
+                        .fd
+                        .try_io(INTEREST, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
                     return Ok(None);
                 }
                 Err(errno) => return Err(errno.into()),

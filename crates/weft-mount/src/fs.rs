@@ -141,18 +141,38 @@ impl Face {
                 self.answer(&header, answer);
             }
             Call::Unknown(_) => self.answer(&header, Err(errno::NOT_SERVED)),
+            Call::Release {
+                fh,
+                flags,
+                lock_owner,
+            } => {
+                // Nobody waits for it, but the kernel keeps the inode until it is answered, and
+                // with it the mount busy.
+                let unlock = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then_some(lock_owner);
+                let client = self.client.clone();
+                self.run(async move {
+                    if let Err(errno) = client.release(HandleId(fh), unlock).await {
+                        tracing::debug!(%errno, "a handle was released badly");
+                    }
+                });
+                self.answer(&header, Ok(Body::Nothing));
+            }
             call => self.start(header, call),
         }
     }
 
-    /// Runs a call to its first wait here, and from there on as a task.
+    /// Serves a call and answers it.
     fn start(self: &Rc<Face>, header: Header, call: Call) {
         let face = self.clone();
-        let mut work = async move {
+        self.run(async move {
             let result = face.serve(&header, call).await;
             face.answer(&header, result);
-        }
-        .boxed_local();
+        });
+    }
+
+    /// Runs work to its first wait here, and from there on as a task.
+    fn run(&self, work: impl Future<Output = ()> + 'static) {
+        let mut work = work.boxed_local();
         if work
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
@@ -374,15 +394,6 @@ impl Face {
                 client.flush(HandleId(fh), Some(lock_owner)).await?;
                 Ok(Body::Nothing)
             }
-            Call::Release {
-                fh,
-                flags,
-                lock_owner,
-            } => {
-                let unlock = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then_some(lock_owner);
-                client.release(HandleId(fh), unlock).await?;
-                Ok(Body::Nothing)
-            }
             Call::Fsync { fh, data_only } => {
                 client.fsync(HandleId(fh), data_only).await?;
                 Ok(Body::Nothing)
@@ -482,6 +493,7 @@ impl Face {
             Call::CopyFileRange(copy) => self.copy_file_range(&copy).await,
             Call::Forget(_)
             | Call::Init(_)
+            | Call::Release { .. }
             | Call::Interrupt { .. }
             | Call::Destroy
             | Call::Unknown(_) => Err(errno::NOT_SERVED),
