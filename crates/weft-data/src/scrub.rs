@@ -12,6 +12,9 @@ use weft_types::REGION_BYTES;
 use weft_wire::Failed;
 use weft_wire::proto;
 
+/// Objects of one page of the list: some tens of kilobytes.
+const LISTED_AT_A_TIME: usize = 1_000;
+
 /// METHOD 54. A scrub looks at the blocks of this member; a comparison at both members' copies.
 pub(crate) fn on_scrub(node: &Rc<Node>, request: Request) {
     let message: proto::ScrubRequest = match request.decode() {
@@ -57,10 +60,31 @@ async fn pace(node: &Rc<Node>, bucket: &mut Bucket, looked_at: u64, done: u64, l
     });
 }
 
+/// Bytes of all objects, for the progress; holes are counted though nobody reads them.
+async fn bytes_kept(node: &Rc<Node>) -> u64 {
+    let (mut after, mut total) = (None, 0);
+    loop {
+        match node.store.list(after, LISTED_AT_A_TIME).await {
+            Ok(page) => {
+                let Some((last, _)) = page.last() else {
+                    return total;
+                };
+                after = Some(*last);
+                total += page.iter().map(|(_, length)| length).sum::<u64>();
+            }
+            Err(error) => {
+                node.store_failed(error);
+                return total;
+            }
+        }
+    }
+}
+
 async fn scrub(node: &Rc<Node>) {
     let mut bucket = Bucket::new(node.settings.scrub_bytes_per_s, node.now());
     let mut cursor = ScrubCursor::default();
-    let (mut regions, mut found) = (0_u64, 0);
+    let (mut regions, mut found, mut done) = (0_u64, 0, 0);
+    let total = bytes_kept(node).await;
     loop {
         let next = match node.store.scrub_next(&mut cursor).await {
             Ok(Some(next)) => next,
@@ -95,19 +119,9 @@ async fn scrub(node: &Rc<Node>) {
                             "bad blocks were not healed");
                     }
                 }
-                let left = node
-                    .store
-                    .space()
-                    .map_or(0, |space| space.total - space.free);
-                let done = regions * REGION_BYTES;
-                pace(
-                    node,
-                    &mut bucket,
-                    scrubbed.bytes,
-                    done,
-                    left.saturating_sub(done),
-                )
-                .await;
+                done += scrubbed.bytes;
+                let left = total.saturating_sub(done);
+                pace(node, &mut bucket, scrubbed.bytes, done, left).await;
             }
             Ok(None) => break,
             Err(error) => {

@@ -16,7 +16,7 @@ use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use thiserror::Error;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use weft_env::{Env, Mono, Task};
 use weft_objects::Store;
 use weft_pair::recovery::Plan;
@@ -72,6 +72,8 @@ pub(crate) struct Node {
     pub side: RefCell<MemberSide>,
     /// The state or the right to serve changed.
     pub changed: Notify,
+    /// Held by whoever writes the pair's epoch to the store.
+    epoch_records: Semaphore,
     pub locks: Locks,
     pub marks: Marks,
     pub sessions: RefCell<Sessions>,
@@ -146,6 +148,12 @@ impl Node {
         }
         let node = self.clone();
         self.spawn("epoch record", async move {
+            // One after the other, and only the newest: two at once would trip over the same
+            // temporary file, or leave the older one.
+            let _turn = node.epoch_records.acquire().await;
+            if node.side.borrow().state() != Some(state) {
+                return;
+            }
             let serving = state.mode.serves(node.me);
             if let Err(error) = node.store.record_epoch(state.epoch, serving).await {
                 tracing::warn!(%error, "the pair's epoch could not be recorded");
@@ -454,6 +462,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         local: local.clone(),
         address: RefCell::default(),
         changed: Notify::new(),
+        epoch_records: Semaphore::new(1),
         locks: Locks::default(),
         marks: Marks::default(),
         sessions: RefCell::default(),

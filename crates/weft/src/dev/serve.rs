@@ -20,6 +20,8 @@ use weft_env::Env;
 pub const PAIRS_PATIENCE: Duration = Duration::from_secs(15);
 /// How often the pairs are looked at while starting.
 pub const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Signals within this of the first belong to it.
+const SAME_PRESS: Duration = Duration::from_millis(500);
 /// Orders that wait for the loop; each holds a connection.
 const ORDERS_MAX: usize = 16;
 
@@ -36,6 +38,13 @@ impl Signals {
             listen(SignalKind::terminate())?,
             listen(SignalKind::hangup())?,
         ]))
+    }
+
+    /// Forgets the signals that have come.
+    fn discard(&mut self) {
+        for signal in &mut self.0 {
+            while signal.recv().now_or_never().flatten().is_some() {}
+        }
     }
 
     async fn next(&mut self) {
@@ -77,9 +86,15 @@ pub async fn serve(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chose
         super::ready_message(&directory, &cluster, mount_point.as_deref())
     );
     watch(&mut supervisor, &directory, &mut signals, &mut orders).await;
-    println!("ending: unmounting, then the data servers, then the metadata server");
+    println!("ending: unmounting, then the servers");
+    let second = async {
+        // One press may arrive twice: from the terminal and from whoever started us.
+        env.sleep(SAME_PRESS).await;
+        signals.discard();
+        signals.next().await;
+    };
     // A second signal means: now.
-    let patient = match select(pin!(supervisor.stop_all()), pin!(signals.next())).await {
+    let patient = match select(pin!(supervisor.stop_all()), pin!(second)).await {
         Either::Left(_) => true,
         Either::Right(_) => false,
     };

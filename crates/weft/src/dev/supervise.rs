@@ -383,7 +383,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends everything: the mount first, so that it can write back; the metadata service last.
+    /// Ends everything: the mount first, so that it can write back; then the metadata service, so that
+    /// it does not take the end of one member of a pair for a failure that leaves the other alone.
     pub async fn stop_all(&mut self) {
         let running: Vec<Name> = self
             .states
@@ -397,8 +398,8 @@ impl Supervisor {
         };
         for (kind, patience) in [
             ("mount", MOUNT_STOP_PATIENCE),
-            ("data", SERVER_STOP_PATIENCE),
             ("meta", SERVER_STOP_PATIENCE),
+            ("data", SERVER_STOP_PATIENCE),
         ] {
             self.stop_wave(&of_kind(kind), patience).await;
         }

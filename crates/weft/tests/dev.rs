@@ -1,0 +1,365 @@
+//! The real binary: a cluster of real processes, mounted, with servers killed.
+//!
+//! Left out, with a plain message, where nothing can be mounted. Everything that is started is ended
+//! by its id; everything that is written lies in a temporary directory.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::unwrap_used,
+    reason = "acts on real processes and files"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const WEFT: &str = env!("CARGO_BIN_EXE_weft");
+
+/// A running `weft dev`, ended when dropped.
+struct Dev {
+    directory: PathBuf,
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Dev {
+    fn start(directory: &Path, more: &[&str]) -> Dev {
+        let mut child = Command::new(WEFT)
+            .args(["dev", "--dir"])
+            .arg(directory)
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let (sender, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let _: Result<(), _> = sender.send(line);
+            }
+        });
+        Dev {
+            directory: directory.to_owned(),
+            child,
+            lines,
+        }
+    }
+
+    fn up(directory: &Path, more: &[&str]) -> Dev {
+        let dev = Dev::start(directory, more);
+        let deadline = Instant::now() + Duration::from_secs(90);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match dev.lines.recv_timeout(left) {
+                Ok(line) if line.starts_with("Weft is up") => return dev,
+                Ok(_) => {}
+                Err(error) => panic!("weft dev did not come up: {error}; logs:\n{}", dev.logs()),
+            }
+        }
+    }
+
+    fn logs(&self) -> String {
+        let mut all = String::new();
+        for entry in fs::read_dir(&self.directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                let text = fs::read_to_string(&path).unwrap();
+                let tail: Vec<&str> = text.lines().rev().take(15).collect();
+                all += &format!("== {}\n", path.display());
+                for line in tail.iter().rev() {
+                    all += line;
+                    all.push('\n');
+                }
+            }
+        }
+        all
+    }
+
+    fn tool(&self, arguments: &[&str]) -> Output {
+        Command::new(WEFT)
+            .args(arguments)
+            .arg("--dir")
+            .arg(&self.directory)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a tool that must succeed; what it printed.
+    fn done(&self, arguments: &[&str]) -> String {
+        let output = self.tool(arguments);
+        assert!(
+            output.status.success(),
+            "weft {arguments:?}: {}\n{}",
+            String::from_utf8_lossy(&output.stderr),
+            self.logs()
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn end(mut self) {
+        signal(&self.child, libc::SIGTERM);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                assert!(status.success(), "weft dev ended with {status}");
+                return;
+            }
+            assert!(Instant::now() < deadline, "weft dev does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            signal(&self.child, libc::SIGTERM);
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            // Its children die with it.
+            let _: std::io::Result<()> = self.child.kill();
+            let _: std::io::Result<_> = self.child.wait();
+        }
+    }
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: kill takes plain numbers; the pid is that of a child not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+fn can_mount() -> bool {
+    let openable = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+        .is_ok();
+    if !openable {
+        println!("left out: /dev/fuse is missing or cannot be opened");
+    }
+    openable
+}
+
+/// Bytes that tell their place: a piece that ends up elsewhere is seen.
+fn content(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut out = Vec::with_capacity(length + 8);
+    while out.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend_from_slice(&state.to_le_bytes());
+    }
+    out.truncate(length);
+    out
+}
+
+type Expected = BTreeMap<PathBuf, Vec<u8>>;
+
+fn write_some(mount: &Path, round: u64, expected: &mut Expected) {
+    let directory = mount.join(format!("round{round}"));
+    fs::create_dir(&directory).unwrap();
+    for (at, length) in [0, 1, 4096, 100_000, 3 << 20, 9_000_001]
+        .into_iter()
+        .enumerate()
+    {
+        let path = directory.join(format!("f{at}"));
+        let bytes = content(round * 100 + at as u64, length);
+        let mut file = fs::File::create(&path).unwrap();
+        file.write_all(&bytes).unwrap();
+        if at % 2 == 0 {
+            file.sync_all().unwrap();
+        }
+        expected.insert(path, bytes);
+    }
+}
+
+fn check(expected: &Expected) {
+    for (path, bytes) in expected {
+        let mut found = Vec::new();
+        fs::File::open(path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+            .read_to_end(&mut found)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(found == *bytes, "{} came back different", path.display());
+    }
+}
+
+#[test]
+fn a_cluster_goes_on_when_servers_are_killed() {
+    if !can_mount() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let directory = base.path().join("cluster");
+    let mount = base.path().join("mnt");
+    let mount_option = mount.to_str().unwrap().to_owned();
+    let dev = Dev::up(&directory, &["--mount", &mount_option]);
+    let mut expected = Expected::new();
+    write_some(&mount, 1, &mut expected);
+
+    // A second one on the same directory is refused, and says why.
+    let second = Command::new(WEFT)
+        .args(["dev", "--dir"])
+        .arg(&directory)
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    let why = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(why.contains("already runs on"), "{why}");
+
+    // A data server dies: reading and writing go on.
+    dev.done(&["dev", "kill", "data:0.0"]);
+    write_some(&mount, 2, &mut expected);
+    let changed = mount.join("round1/f5");
+    let file = fs::OpenOptions::new().write(true).open(&changed).unwrap();
+    file.write_all_at(b"changed while one was away", 4_500_000)
+        .unwrap();
+    file.sync_all().unwrap();
+    expected.get_mut(&changed).unwrap()[4_500_000..4_500_026]
+        .copy_from_slice(b"changed while one was away");
+    fs::remove_file(mount.join("round1/f4")).unwrap();
+    expected.remove(&mount.join("round1/f4"));
+    check(&expected);
+    let alone = dev.tool(&["fsck", "--data"]);
+    assert_eq!(alone.status.code(), Some(4), "one copy is not sound");
+
+    // It comes back, and gets what it missed.
+    dev.done(&["dev", "start", "data:0.0"]);
+    dev.done(&["fsck", "--data", "--wait", "60"]);
+
+    // Another loses its disk.
+    dev.done(&["dev", "kill", "data:1.1"]);
+    dev.done(&["dev", "wipe", "data:1.1"]);
+    write_some(&mount, 3, &mut expected);
+    dev.done(&["dev", "start", "data:1.1"]);
+    dev.done(&["fsck", "--data", "--wait", "60"]);
+
+    // The metadata server dies: its journal brings everything back.
+    dev.done(&["dev", "kill", "active"]);
+    dev.done(&["dev", "start", "active"]);
+    check(&expected);
+    write_some(&mount, 4, &mut expected);
+
+    let explained = Command::new(WEFT)
+        .args(["explain", "--json"])
+        .arg(mount.join("round4/f5"))
+        .output()
+        .unwrap();
+    let explained = String::from_utf8(explained.stdout).unwrap();
+    assert!(
+        explained.contains("\"protocol\":\"server-sync\""),
+        "{explained}"
+    );
+    let status = dev.done(&["dev", "status", "--json"]);
+    assert!(status.contains("\"state\":\"both\""), "{status}");
+    dev.end();
+
+    // The data survives the end of everything.
+    let dev = Dev::up(&directory, &["--mount", &mount_option]);
+    check(&expected);
+    dev.done(&["fsck", "--data", "--wait", "60"]);
+    dev.done(&["scrub"]);
+    dev.end();
+    assert!(fs::read_dir(&mount).unwrap().next().is_none(), "unmounted");
+}
+
+#[test]
+fn a_policy_is_inherited_and_shown() {
+    if !can_mount() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let mount = base.path().join("mnt");
+    let dev = Dev::up(
+        &base.path().join("cluster"),
+        &["--mount", mount.to_str().unwrap(), "--pairs", "1"],
+    );
+    let directory = mount.join("d");
+    fs::create_dir(&directory).unwrap();
+    let weft = |arguments: &[&str]| {
+        let output = Command::new(WEFT)
+            .args(arguments)
+            .arg(&directory)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    let (code, _) = weft(&[
+        "policy",
+        "set",
+        "--protocol",
+        "client-sync",
+        "--stripe-unit",
+        "128K",
+        "--durability",
+        "disk",
+    ]);
+    assert_eq!(code, Some(0), "{}", dev.logs());
+    let (_, policy) = weft(&["policy", "get", "--json"]);
+    assert!(policy.contains("\"stripe_unit\":131072"), "{policy}");
+    assert!(policy.contains("\"durability\":\"disk\""), "{policy}");
+    let (code, _) = weft(&["policy", "set", "--protocol", "hybrid"]);
+    assert_eq!(code, Some(2), "a protocol of a later version");
+    // What is made there, also further down, lies as the policy says.
+    fs::create_dir(directory.join("below")).unwrap();
+    let file = directory.join("below/f");
+    fs::write(&file, content(1, 500_000)).unwrap();
+    let explained = Command::new(WEFT)
+        .arg("explain")
+        .arg(&file)
+        .output()
+        .unwrap();
+    let explained = String::from_utf8(explained.stdout).unwrap();
+    assert!(
+        explained.contains("stripes of 128.0 KiB") && explained.contains("protocol client-sync"),
+        "{explained}"
+    );
+    assert_eq!(fs::read(&file).unwrap(), content(1, 500_000));
+    dev.end();
+}
+
+#[test]
+fn orders_and_tools_say_what_is_wrong() {
+    let base = tempfile::tempdir().unwrap();
+    let fails = |arguments: &[&str], code: i32, word: &str| {
+        let output = Command::new(WEFT)
+            .args(arguments)
+            .current_dir(base.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(word), "{arguments:?}: {said}");
+    };
+    fails(&["dev", "kill", "data:0.0"], 3, "no `weft dev` runs on");
+    fails(&["dev", "kill", "disk:7"], 2, "names are");
+    fails(&["dev", "--members", "3", "--no-mount"], 2, "later version");
+    fails(&["dev", "--pairs", "0", "--no-mount"], 2, "from 1 to");
+    fails(
+        &["status", "--meta", "127.0.0.1:1"],
+        3,
+        "no Weft server answers",
+    );
+    fails(&["explain", "/"], 2, "not on a mount of Weft");
+    fails(&["meta", "--config", "none.toml"], 1, "none.toml");
+    fs::write(
+        base.path().join("data.toml"),
+        "dir = \"x\"\nmeat = [\"h:1\"]\n",
+    )
+    .unwrap();
+    fails(
+        &["config", "check", "data.toml"],
+        2,
+        "data.toml:2: unknown key `meat`; the nearest known key is `meta`",
+    );
+}
