@@ -52,6 +52,14 @@ impl Core {
         let mask =
             if flags.read { access::READ } else { 0 } | if write { access::WRITE } else { 0 };
         access::check(&known.attr, cred, mask)?;
+        if flags.write && !flags.read && !node.state.borrow().lease.owns() {
+            // It will be written: the lease is fetched while the application goes on.
+            let (core, node) = (self.clone(), node.clone());
+            self.env.spawn("lease for writing", async move {
+                // The first write finds out what is wrong.
+                let _: Result<_> = core.begin(&node, Mode::Write).await.map(drop);
+            });
+        }
         let handle = self.handles.add_file(node, flags);
         if flags.truncate {
             let cut = SetAttr {

@@ -367,6 +367,10 @@ fn meta_settings(dir: &Path, listen: &str) -> weft_meta::Settings {
         listen: listen.into(),
         cluster_id: CLUSTER.into(),
         session_term_ms: 1500,
+        // Processes end here, machines do not.
+        journal: weft_meta::JournalSettings {
+            sync: weft_journal::SyncPolicy::Never,
+        },
         pair: weft_meta::PairSettings {
             alone_after_ms: 300,
             ..Default::default()

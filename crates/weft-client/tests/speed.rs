@@ -1,0 +1,135 @@
+//! Figures of the client alone, against servers in the same process and thread. Not run by default:
+//! `cargo test --release -p weft-client --test speed -- --ignored --nocapture --test-threads 1`.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_macros)]
+
+mod support;
+
+use futures_util::future::join_all;
+use support::*;
+use weft_client::*;
+
+const RW: OpenFlags = OpenFlags {
+    read: true,
+    write: true,
+    append: false,
+    truncate: false,
+    sync: false,
+};
+
+fn cpu_seconds() -> f64 {
+    // SAFETY: getrusage fills the struct it is given.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let time = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+async fn measured(cluster: &Cluster, what: &str, count: f64, unit: &str, work: impl Future) {
+    let (begun, cpu) = (cluster.env.now(), cpu_seconds());
+    work.await;
+    let took = cluster.env.now().since(begun).as_secs_f64();
+    let cpu = cpu_seconds() - cpu;
+    println!(
+        "{what}: {:.0} {unit}/s, {:.1} us of CPU each",
+        count / took,
+        cpu * 1e6 / count
+    );
+}
+
+#[test]
+#[ignore = "figures, not a check"]
+fn figures() {
+    with_cluster(2, async |cluster| {
+        let client = cluster.client().await;
+        let cred = &root();
+        let flags = CreateFlags {
+            exclusive: true,
+            open: RW,
+        };
+        let dir = |name: &'static str| {
+            let client = client.clone();
+            async move {
+                let made = client.mkdir(cred, client.root(), name.as_bytes(), 0o755);
+                made.await.unwrap().attr.ino
+            }
+        };
+        for (name, tasks) in [("creates, 1 at a time", 1), ("creates, 8 at a time", 8)] {
+            let dir = dir(name).await;
+            let makers = (0..tasks).map(|t| {
+                let client = client.clone();
+                async move {
+                    for n in 0..8000 / tasks {
+                        let name = format!("{t}-{n}");
+                        let made = client.create(cred, dir, name.as_bytes(), 0o644, flags);
+                        let (_, handle) = made.await.unwrap();
+                        client.flush(handle, None).await.unwrap();
+                        client.release(handle, None).await.unwrap();
+                    }
+                }
+            });
+            measured(&cluster, name, 8000.0, "files", join_all(makers)).await;
+        }
+        let small = dir("small").await;
+        let data = pattern(1, 4096);
+        measured(&cluster, "create + 4 KiB + close", 5000.0, "files", async {
+            for n in 0..5000 {
+                let name = n.to_string();
+                let made = client.create(cred, small, name.as_bytes(), 0o644, flags);
+                let (_, handle) = made.await.unwrap();
+                client.write(handle, 0, data.clone(), false).await.unwrap();
+                client.flush(handle, None).await.unwrap();
+                client.release(handle, None).await.unwrap();
+            }
+        })
+        .await;
+        let made = client.create(cred, small, b"large", 0o644, flags).await;
+        let large = made.unwrap().1;
+        let data = pattern(2, 1 << 20);
+        measured(&cluster, "sequential write", 512.0, "MiB", async {
+            for n in 0..512u64 {
+                client
+                    .write(large, n << 20, data.clone(), false)
+                    .await
+                    .unwrap();
+            }
+            client.fsync(large, false).await.unwrap();
+        })
+        .await;
+        measured(&cluster, "sequential read", 512.0, "MiB", async {
+            for n in 0..4096u64 {
+                let got = client.read(large, n << 17, 1 << 17).await.unwrap();
+                assert_eq!(got.iter().map(|p| p.len()).sum::<usize>(), 1 << 17);
+            }
+        })
+        .await;
+        let data = pattern(3, 4096);
+        let mut x = 1u64;
+        let mut at = move || {
+            x = x
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (x >> 33) % (512 << 8) * 4096
+        };
+        measured(&cluster, "random 4 KiB writes", 40_000.0, "writes", async {
+            for _ in 0..40_000 {
+                client
+                    .write(large, at(), data.clone(), false)
+                    .await
+                    .unwrap();
+            }
+        })
+        .await;
+        measured(
+            &cluster,
+            "flush of them",
+            40_000.0,
+            "writes",
+            client.fsync(large, false),
+        )
+        .await;
+    });
+}
