@@ -84,9 +84,9 @@ impl Client {
             session,
             clean: true,
         });
+        let goodbye = core.session.change(core, Cred::default(), closing, false);
         let closed = core
-            .session
-            .change(core, Cred::default(), closing, false)
+            .within(GOODBYE_PATIENCE, async move { goodbye.await.map(drop) })
             .await;
         if let Err(errno) = closed {
             tracing::debug!(%errno, "the service ends the session by its term");
@@ -460,6 +460,9 @@ impl Client {
         Ok(asked.0)
     }
 }
+
+/// A service that does not answer the last word for this long is left to the session's term.
+const GOODBYE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// How often it is looked whether the service has refused this client.
 const REFUSAL_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);

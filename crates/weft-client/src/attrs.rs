@@ -89,7 +89,7 @@ impl Core {
     }
 
     /// Sets times without a message, where this client owns them. None: the server has to do it.
-    fn set_times_here(&self, cred: &Cred, ino: u64, set: &SetAttr) -> Option<Known> {
+    fn set_times_here(self: &Rc<Self>, cred: &Cred, ino: u64, set: &SetAttr) -> Option<Known> {
         if set.mode.is_some() || set.uid.is_some() || set.gid.is_some() {
             return None;
         }
@@ -120,7 +120,15 @@ impl Core {
         attr.ctime = Some(now);
         state.buffer.changes += 1;
         drop(state);
+        self.tell_if_closed(&node);
         node.known()
+    }
+
+    /// What is owed of an open file is told when it is closed; else now.
+    fn tell_if_closed(self: &Rc<Self>, node: &Rc<Node>) {
+        if !node.is_open() {
+            self.want_tell(node);
+        }
     }
 
     async fn set_size(
@@ -157,6 +165,8 @@ impl Core {
                 }
                 state.buffer.changes += 1;
                 state.version += 1;
+                drop(state);
+                self.tell_if_closed(&node);
                 return Ok(());
             }
         }

@@ -136,7 +136,7 @@ impl Core {
     }
 
     /// Takes over an inode; `granted` says whether the reply's lease on it stands.
-    pub fn take_inode(&self, inode: &Inode, granted: bool) -> (Rc<Node>, Known) {
+    pub fn take_inode(self: &Rc<Self>, inode: &Inode, granted: bool) -> (Rc<Node>, Known) {
         let attr = inode.attr.unwrap_or_default();
         let node = self.nodes.get_or_new(attr.ino);
         let mut state = node.state.borrow_mut();
@@ -194,9 +194,9 @@ impl Core {
     }
 
     /// Evicts what is beyond the bound.
-    pub fn make_room(&self) {
+    pub fn make_room(self: &Rc<Self>) {
         for node in self.nodes.evict() {
-            self.writeback.give_back(node);
+            self.leave(node);
         }
     }
 

@@ -137,7 +137,7 @@ impl Core {
 
     /// Takes over a reply to a change that made something.
     fn take_made(
-        &self,
+        self: &Rc<Self>,
         link: &Link,
         parent: u64,
         name: &[u8],

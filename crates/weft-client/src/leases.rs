@@ -41,6 +41,8 @@ pub struct LeaseState {
     granted: u64,
     revoked: u64,
     giving_back: Option<GivingBack>,
+    /// The client gives it back of its own accord: nothing is granted until that is done.
+    leaving: bool,
     uses: u32,
     served: u64,
     /// Counts the times this lease was lost: what was learned under one count is not to be
@@ -89,6 +91,9 @@ impl LeaseState {
     /// A grant came. False: it is older than a revocation that has been answered, so it is void and
     /// what came with it may not be kept.
     pub fn grant(&mut self, mode: Mode, seq: u64) -> bool {
+        if self.leaving {
+            return false;
+        }
         if seq <= self.revoked {
             // A reply may be read after the revocation that followed it on the wire. While that is
             // not answered, the grant still stands, to be given back with it.
@@ -175,6 +180,31 @@ impl LeaseState {
         self.granted = 0;
         self.revoked = 0;
         self.giving_back = None;
+    }
+
+    /// Begins to give the lease back unasked: from now on it is not held.
+    pub fn leave(&mut self) {
+        self.leaving = true;
+        self.losses += 1;
+        self.mode = Mode::None;
+    }
+
+    /// It is being given back unasked.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// The server has it back, and granted READ with the answer if `granted` says so. Everything
+    /// granted before that is void. False if nothing is held now.
+    pub fn left(&mut self, granted: Option<u64>) -> bool {
+        self.leaving = false;
+        match granted {
+            Some(seq) => {
+                self.revoked = self.revoked.max(seq.saturating_sub(1));
+                self.grant(Mode::Read, seq)
+            }
+            None => false,
+        }
     }
 
     /// An operation that needs `mode` wants to begin.
@@ -278,6 +308,25 @@ mod tests {
         assert_eq!(lease.giving_back_to(), Some(Mode::None));
         assert!(!lease.begin_giving_back(Mode::None, 2), "older");
         lease.finish_giving_back();
+        assert_eq!(lease.mode(), Mode::None);
+    }
+
+    #[test]
+    fn nothing_is_granted_while_it_is_given_back_unasked() {
+        let mut lease = held(Mode::Write, 5);
+        lease.leave();
+        assert_eq!(lease.begin(Mode::Read), Admission::Ask);
+        assert!(
+            !lease.grant(Mode::Write, 8),
+            "given before the server had it back"
+        );
+        assert!(lease.left(Some(9)));
+        assert_eq!(lease.mode(), Mode::Read);
+        assert!(!lease.grant(Mode::Write, 8), "read late");
+        lease.leave();
+        assert!(lease.begin_giving_back(Mode::None, 12));
+        lease.finish_giving_back();
+        assert!(!lease.left(Some(11)), "revoked since");
         assert_eq!(lease.mode(), Mode::None);
     }
 

@@ -178,7 +178,7 @@ impl Node {
             && !state.orphan
             && !state.asking
             && state.buffer.is_clean()
-            && !state.buffer.owes()
+            && !state.lease.is_leaving()
             && state.lease.giving_back_to().is_none()
     }
 }
@@ -274,11 +274,14 @@ impl NodeTable {
         node
     }
 
-    /// Drops nodes beyond the limit that nobody uses. Returns those that held a WRITE lease, which
-    /// has to be given back; READ leases need no word.
+    /// Drops nodes beyond the limit that nobody uses. Returns those that hold a WRITE lease, which
+    /// has to be given back before they can go; READ leases need no word.
     pub fn evict(&self) -> Vec<Rc<Node>> {
         let mut owners = Vec::new();
         let mut nodes = self.nodes.borrow_mut();
+        if nodes.len() <= self.limit {
+            return owners;
+        }
         let mut order = self.order.borrow_mut();
         for _ in 0..EVICTION_TRIES {
             if nodes.len() <= self.limit {
@@ -292,12 +295,13 @@ impl NodeTable {
                 order.push_back(ino);
                 continue;
             }
-            let owned = node.state.borrow().lease.mode() == Mode::Write;
-            if let Some(node) = nodes.remove(&ino)
-                && owned
-            {
-                owners.push(node);
+            if node.state.borrow().lease.mode() == Mode::Write {
+                owners.push(node.clone());
+                order.push_back(ino);
+                // Each of them is a message.
+                break;
             }
+            nodes.remove(&ino);
         }
         owners
     }
@@ -333,7 +337,10 @@ mod tests {
         }
         let mut owners = Vec::new();
         for _ in 0..20 {
-            owners.extend(table.evict());
+            for owner in table.evict() {
+                owner.state.borrow_mut().lease.leave();
+                owners.push(owner);
+            }
         }
         assert_eq!(table.all().len(), 16);
         assert_eq!(owners.iter().map(|n| n.ino).collect::<Vec<_>>(), [2]);

@@ -5,8 +5,12 @@ use crate::core::{Core, FORGET_PATIENCE, GivenBack, answer_revoke, mode_of};
 use crate::leases::{Mode, Phase};
 use crate::node::Node;
 use std::rc::Rc;
+use std::time::Duration;
 use weft_rpc::{Connection, Replier};
-use weft_wire::proto::{RevokeRequest, Setattr};
+use weft_wire::proto::{LeaseMode, RevokeRequest, Setattr};
+
+/// A reply that waits for its commit comes within this.
+const GRANT_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Core {
     /// A revocation came. Notes it at once, so that grants are ordered against it; the rest is done
@@ -37,11 +41,35 @@ impl Core {
         };
         if begun {
             let (core, connection) = (self.clone(), connection.clone());
+            let is_news = revoke.held() == LeaseMode::LeaseWrite
+                && node.state.borrow().lease.mode() < Mode::Write;
             self.env.spawn("revocation", async move {
+                if is_news {
+                    core.awaited_grant(&node).await;
+                }
                 core.give_back_lease(&node, &connection).await;
                 core.make_room();
             });
         }
+    }
+
+    /// Waits for the reply to a question for this lease that is on its way: it brings what is asked
+    /// back here.
+    async fn awaited_grant(&self, node: &Node) {
+        let answered = async {
+            loop {
+                let wake = node.wake.notified();
+                {
+                    let state = node.state.borrow();
+                    if !state.asking || state.lease.mode() == Mode::Write {
+                        return;
+                    }
+                }
+                wake.await;
+            }
+        };
+        // If the reply was lost there is nothing to wait for.
+        let _ = self.env.timeout(GRANT_PATIENCE, answered).await;
     }
 
     async fn give_back_lease(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection) {

@@ -69,6 +69,13 @@ pub(crate) struct Session {
     refused: Cell<bool>,
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        // A client that was dropped without being closed: nobody renews any more.
+        self.stop();
+    }
+}
+
 /// Takes a change's number from the unanswered ones, however its future ends.
 struct Numbered<'a>(&'a Session, u64);
 

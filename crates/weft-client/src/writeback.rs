@@ -102,11 +102,6 @@ impl Writeback {
             self.queue.borrow_mut().push_back(node.clone());
         }
     }
-
-    /// Gives the WRITE lease of an evicted node back.
-    pub fn give_back(&self, node: Rc<Node>) {
-        self.leaving.borrow_mut().push_back(node);
-    }
 }
 
 impl Core {
@@ -408,8 +403,13 @@ impl Core {
         }
     }
 
-    /// Gives back the leases of evicted nodes, a few at a time.
-    pub fn pump_leaving(self: &Rc<Self>) {
+    /// Gives the WRITE lease of a node that is to be evicted back, so that it can be.
+    pub fn leave(self: &Rc<Self>, node: Rc<Node>) {
+        self.writeback.leaving.borrow_mut().push_back(node);
+        self.pump_leaving();
+    }
+
+    fn pump_leaving(self: &Rc<Self>) {
         while self.writeback.giving.get() < GIVING_MAX {
             let Some(node) = self.writeback.leaving.borrow_mut().pop_front() else {
                 return;
@@ -417,20 +417,54 @@ impl Core {
             self.writeback.giving.set(self.writeback.giving.get() + 1);
             let core = self.clone();
             self.env.spawn("give back", async move {
-                // In use again under a new node: then the lease is needed again, too.
-                if core.nodes.get(node.ino).is_none() {
-                    let drop_lease = op::Op::DropLease(proto::DropLease { ino: node.ino });
-                    let given = core
-                        .session
-                        .change(&core, root_cred(), drop_lease, false)
-                        .await;
-                    if let Err(errno) = given {
-                        tracing::debug!(ino = node.ino, %errno, "a lease was not taken back");
-                    }
-                }
+                core.give_back_unasked(&node).await;
                 core.writeback.giving.set(core.writeback.giving.get() - 1);
                 core.pump_leaving();
             });
+        }
+    }
+
+    async fn give_back_unasked(self: &Rc<Self>, node: &Rc<Node>) {
+        if let Err(errno) = self.tell(node).await {
+            tracing::warn!(ino = node.ino, %errno, "size and times were not taken");
+            return;
+        }
+        {
+            let mut state = node.state.borrow_mut();
+            let in_use = node.is_open()
+                || !state.lease.owns()
+                || !state.lease.is_idle()
+                || !state.buffer.is_clean()
+                || state.buffer.owes()
+                || state.lease.is_leaving();
+            if in_use {
+                return;
+            }
+            state.lease.leave();
+            state.forget();
+        }
+        let drop_lease = op::Op::DropLease(proto::DropLease { ino: node.ino });
+        let given = self
+            .session
+            .change(self, root_cred(), drop_lease, true)
+            .await;
+        let granted = given.as_ref().ok().and_then(|(reply, link)| {
+            let lease = reply.leases.iter().find(|lease| lease.ino == node.ino)?;
+            (link.generation == self.session.generation()).then_some(lease.seq)
+        });
+        let is_held = {
+            let mut state = node.state.borrow_mut();
+            let is_held = state.lease.left(granted);
+            if let (true, Ok((reply, _))) = (is_held, &given)
+                && let Some(attr) = reply.reply.as_ref().and_then(|reply| reply.attr)
+            {
+                state.take_attr(&attr);
+            }
+            is_held
+        };
+        node.wake.notify_waiters();
+        if !is_held {
+            self.invalidate(node).await;
         }
     }
 
@@ -487,7 +521,6 @@ pub(crate) async fn age(core: std::rc::Weak<Core>) {
             return;
         }
         core.flush_aged();
-        core.pump_leaving();
     }
 }
 

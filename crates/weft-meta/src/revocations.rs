@@ -155,10 +155,16 @@ impl Meta {
         else {
             return;
         };
+        let held = if core.state.write_lease(ino) == Some(session) {
+            LeaseMode::LeaseWrite
+        } else {
+            LeaseMode::LeaseRead
+        };
         let meta = self.clone();
         self.env.spawn("revocation", async move {
             let request = RevokeRequest {
                 ino: ino.0,
+                held: held as i32,
                 to: revocation.to as i32,
                 seq: revocation.seq,
                 unlinking: revocation.unlinking,
