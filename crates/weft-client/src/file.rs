@@ -314,22 +314,26 @@ impl Core {
         if fetches.is_empty() && over.len() == 1 && over[0].0 == start && at >= end {
             return Ok(vec![over.remove(0).1]);
         }
-        let mut got: Vec<(u64, u64, Bytes)> = Vec::with_capacity(fetches.len());
-        if fetches.len() == 1 {
-            let fetch = fetches.remove(0);
-            let data = self
+        let mut got: Vec<(u64, u64, Bytes)> = Vec::with_capacity(2 * fetches.len());
+        let mut take = |mut at: u64, parts: Vec<(u64, Bytes)>| {
+            for (length, data) in parts {
+                got.push((at, length, data));
+                at += length;
+            }
+        };
+        if let [fetch] = &fetches[..] {
+            let parts = self
                 .pairs
                 .read(self, fetch.object, fetch.offset, fetch.length);
-            got.push((fetch.at, u64::from(fetch.length), data.await?));
+            take(fetch.at, parts.await?);
         } else {
-            let reads = fetches.iter().map(|fetch| async move {
-                let data = self
-                    .pairs
-                    .read(self, fetch.object, fetch.offset, fetch.length);
-                Ok::<_, Errno>((fetch.at, u64::from(fetch.length), data.await?))
+            let reads = fetches.iter().map(|fetch| {
+                self.pairs
+                    .read(self, fetch.object, fetch.offset, fetch.length)
             });
-            for result in futures_util::future::join_all(reads).await {
-                got.push(result?);
+            let all = futures_util::future::join_all(reads).await;
+            for (fetch, parts) in fetches.iter().zip(all) {
+                take(fetch.at, parts?);
             }
         }
         let all = over
@@ -361,7 +365,8 @@ impl Core {
         end: u64,
         to: &mut Vec<Fetch>,
     ) {
-        let limit = self.writeback.piece();
+        // The largest that one answer can hold; the router cuts it further.
+        let limit = weft_types::PAYLOAD_MAX as u64;
         for piece in pieces(&layout.map, start, end.max(start)) {
             // Aligned, so that the two members are asked for whole blocks of their own.
             let mut at = 0;
@@ -376,7 +381,7 @@ impl Core {
                         generation: layout.generation,
                     },
                     offset,
-                    length: length as u32,
+                    length,
                 });
                 at += length;
             }
@@ -725,5 +730,5 @@ struct Fetch {
     at: u64,
     object: Object,
     offset: u64,
-    length: u32,
+    length: u64,
 }

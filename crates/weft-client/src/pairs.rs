@@ -17,11 +17,12 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use weft_env::{Env, Mono};
+use weft_pair::{Mode, Router};
 use weft_rpc::{CallError, Connection, Handler, Local, Payload};
-use weft_types::Member;
+use weft_types::{Member, PairId};
 use weft_wire::proto::{
     Identity, MapReply, MapRequest, ObjectName, PairMembers, PairState, Protocol, ReadRequest,
-    ShapeRequest, SuspectRequest, SyncRequest, View, WriteRequest, identity, pair_state::Mode,
+    ShapeRequest, SuspectRequest, SyncRequest, View, WriteRequest, identity,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -33,8 +34,6 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
 /// A connection on which nothing came for this long while answers are owed is given up: longer than
 /// a loaded disk takes, shorter than TCP's own patience.
 const SILENCE: Duration = Duration::from_secs(5);
-/// A read that takes longer is asked from the twin as well.
-const SLOW_READ: Duration = Duration::from_millis(200);
 /// Pause before a request is made again when there is nothing better to wait for.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
@@ -62,15 +61,14 @@ struct MemberLink {
     failed: Cell<Option<Mono>>,
     /// When it answered last.
     heard: Cell<Mono>,
-    /// Bytes asked for and not answered.
-    asked_bytes: Cell<u64>,
-    /// Moving average of nanoseconds per answered read.
-    read_nanos: Cell<u64>,
 }
 
 pub(crate) struct Pair {
     id: u32,
-    state: RefCell<PairState>,
+    state: RefCell<weft_pair::PairState>,
+    /// The service has told a state.
+    is_known: Cell<bool>,
+    router: RefCell<Router>,
     members: [MemberLink; 2],
     changed: Notify,
     suspecting: Cell<bool>,
@@ -87,15 +85,12 @@ impl Pair {
             tried: Notify::new(),
             failed: Cell::new(None),
             heard: Cell::new(now),
-            asked_bytes: Cell::new(0),
-            read_nanos: Cell::new(0),
         };
         Pair {
             id,
-            state: RefCell::new(PairState {
-                pair: id,
-                ..PairState::default()
-            }),
+            state: RefCell::new(weft_pair::PairState::new(PairId(id))),
+            is_known: Cell::new(false),
+            router: RefCell::new(Router::new()),
             members: [link(), link()],
             changed: Notify::new(),
             suspecting: Cell::new(false),
@@ -104,16 +99,20 @@ impl Pair {
     }
 
     fn epoch(&self) -> u64 {
-        self.state.borrow().epoch
+        if self.is_known.get() {
+            self.state.borrow().epoch.0
+        } else {
+            0
+        }
     }
 
     /// The members that hold everything, one or two of them or none.
     fn current(&self) -> (Option<Member>, Option<Member>) {
-        let state = self.state.borrow();
-        match state.mode() {
+        match self.state.borrow().mode {
+            _ if !self.is_known.get() => (None, None),
             Mode::Both => (Some(Member::Zero), Some(Member::One)),
-            Mode::Only | Mode::Recovering => (Member::from_index(state.serving), None),
-            Mode::Down | Mode::Unspecified => (None, None),
+            Mode::Only(member) | Mode::Recovering(member) => (Some(member), None),
+            Mode::Down(_) => (None, None),
         }
     }
 
@@ -123,10 +122,17 @@ impl Pair {
     }
 
     fn learn(&self, state: &PairState) {
-        if state.epoch > self.epoch() {
-            tracing::debug!(pair = self.id, epoch = state.epoch, mode = ?state.mode(), serving = state.serving, "pair state");
-            *self.state.borrow_mut() = *state;
-            self.changed.notify_waiters();
+        if self.is_known.get() && state.epoch <= self.epoch() {
+            return;
+        }
+        match weft_pair::PairState::from_proto(state) {
+            Ok(state) => {
+                tracing::debug!(pair = self.id, epoch = %state.epoch, mode = ?state.mode, "pair state");
+                *self.state.borrow_mut() = state;
+                self.is_known.set(true);
+                self.changed.notify_waiters();
+            }
+            Err(error) => tracing::error!(pair = self.id, %error, "a pair's state makes no sense"),
         }
     }
 
@@ -175,17 +181,58 @@ impl Drop for Unconfirmed<'_> {
     }
 }
 
-/// Bytes asked from a member, until dropped.
-struct Asked<'a>(&'a MemberLink, u64);
+/// Bytes asked from a member: forgotten by the router if nothing else is said.
+struct Asked<'a> {
+    pair: &'a Pair,
+    member: Member,
+    bytes: u64,
+    is_told: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn new(pair: &'a Pair, member: Member, bytes: u64) -> Asked<'a> {
+        pair.router.borrow_mut().asked(member, bytes);
+        Asked {
+            pair,
+            member,
+            bytes,
+            is_told: false,
+        }
+    }
+
+    fn answered(mut self, took: Duration) {
+        self.is_told = true;
+        let mut router = self.pair.router.borrow_mut();
+        router.answered(self.member, self.bytes, took);
+    }
+
+    fn failed(mut self, now: Mono) {
+        self.is_told = true;
+        let mut router = self.pair.router.borrow_mut();
+        router.failed(self.member, self.bytes, now.since(Mono(0)));
+    }
+}
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        self.0.asked_bytes.set(self.0.asked_bytes.get() - self.1);
+        if !self.is_told {
+            let mut router = self.pair.router.borrow_mut();
+            router.forgotten(self.member, self.bytes);
+        }
     }
 }
 
 fn client_driven(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::ClientSync | Protocol::ClientAsync)
+}
+
+/// The protocol that a request names: the async ones and the hybrid are not served yet, and what
+/// is promised under a sync one is more.
+fn served(protocol: Protocol) -> Protocol {
+    match protocol {
+        Protocol::ClientSync | Protocol::ClientAsync => Protocol::ClientSync,
+        _ => Protocol::ServerSync,
+    }
 }
 
 impl Pairs {
@@ -526,7 +573,7 @@ impl Pairs {
             pair: object.pair,
             object: Some(object.name()),
             extents: extents.clone(),
-            protocol: protocol as i32,
+            protocol: served(protocol) as i32,
             operation: number.1,
             confirmed_below: self
                 .unconfirmed
@@ -560,7 +607,7 @@ impl Pairs {
             truncate,
             punch: punch.clone(),
             operation: number.1,
-            protocol: protocol as i32,
+            protocol: served(protocol) as i32,
         };
         let both = client_driven(protocol);
         let leader = Member::Zero;
@@ -581,86 +628,118 @@ impl Pairs {
             .await
     }
 
-    /// Which member a read of `length` bytes is asked from: the one that would answer first by what
-    /// it owes and how quickly it answered lately.
-    fn route(pair: &Pair, a: Member, b: Member) -> Member {
-        let cost = |member: Member| {
-            let link = &pair.members[member.index()];
-            let away = link.failed.get().is_some();
-            // About 1 GiB/s: a nanosecond for each byte asked before.
-            (away, link.asked_bytes.get() + link.read_nanos.get())
-        };
-        if cost(b) < cost(a) { b } else { a }
-    }
-
     async fn read_from(
         &self,
         pair: &Pair,
         member: Member,
         request: &ReadRequest,
     ) -> Result<Bytes, Trouble> {
-        let link = &pair.members[member.index()];
-        let bytes = u64::from(request.length);
-        link.asked_bytes.set(link.asked_bytes.get() + bytes);
-        let _asked = Asked(link, bytes);
+        let asked = Asked::new(pair, member, u64::from(request.length));
         let begun = self.env.now();
         let answer = self
             .call(pair, member, request.session, request, Payload::none())
             .await;
-        let nanos = self.env.now().since(begun).as_nanos() as u64;
-        link.read_nanos.set((link.read_nanos.get() * 7 + nanos) / 8);
-        let (_, data) = answer?;
-        if data.len() > request.length as usize {
-            return Err(Trouble::Errno(libc::EIO));
+        match answer {
+            Ok((_, data)) => {
+                asked.answered(self.env.now().since(begun));
+                if data.len() > request.length as usize {
+                    return Err(Trouble::Errno(libc::EIO));
+                }
+                Ok(data)
+            }
+            Err(trouble) => {
+                asked.failed(self.env.now());
+                Err(trouble)
+            }
         }
-        Ok(data)
     }
 
-    /// Reads a piece of an object; fewer bytes than asked mean zeros up to `length`.
+    /// Reads a piece of an object: parts with the lengths they stand for, in order. A part that is
+    /// shorter than its length goes on with zeros.
     pub async fn read(
         &self,
         core: &Rc<Core>,
         object: Object,
         offset: u64,
-        length: u32,
-    ) -> Result<Bytes, Errno> {
+        length: u64,
+    ) -> Result<Vec<(u64, Bytes)>, Errno> {
         let pair = self.pair(object.pair);
-        let attempt = async {
-            loop {
-                let epoch = pair.epoch();
-                let request = ReadRequest {
-                    session: core.session.id(),
-                    epoch,
-                    pair: object.pair,
-                    object: Some(object.name()),
-                    offset,
-                    length,
-                };
-                let trouble = match pair.current() {
-                    (Some(a), Some(b)) => {
-                        let first = Pairs::route(&pair, a, b);
-                        match self.read_with_twin(&pair, first, &request).await {
-                            Ok(data) => return Ok(data),
-                            Err(trouble) => (first, trouble),
-                        }
-                    }
-                    (Some(only), None) => match self.read_from(&pair, only, &request).await {
-                        Ok(data) => return Ok(data),
-                        Err(trouble) => (only, trouble),
-                    },
-                    (None, _) => (Member::Zero, Trouble::Away),
-                };
-                self.settle(core, &pair, epoch, trouble.0, trouble.1)
-                    .await?;
+        let plan = || {
+            let now = self.env.now().since(Mono(0));
+            let state = *pair.state.borrow();
+            if pair.is_known.get() {
+                pair.router.borrow_mut().plan(&state, offset, length, now)
+            } else {
+                Vec::new()
             }
         };
-        match self.env.timeout(self.patience_left(&pair), attempt).await {
+        let attempt = async {
+            let parts = loop {
+                let parts = plan();
+                if !parts.is_empty() {
+                    break parts;
+                }
+                let epoch = pair.epoch();
+                self.settle(core, &pair, epoch, Member::Zero, Trouble::Away)
+                    .await?;
+            };
+            if let [part] = parts[..] {
+                let data = self.read_part(core, &pair, object, part).await?;
+                return Ok(vec![(part.length, data)]);
+            }
+            let reads = parts.iter().map(|part| async {
+                let data = self.read_part(core, &pair, object, *part).await?;
+                Ok((part.length, data))
+            });
+            let mut got = Vec::with_capacity(parts.len());
+            for result in futures_util::future::join_all(reads).await {
+                got.push(result?);
+            }
+            Ok(got)
+        };
+        let limit = self.patience_left(&pair);
+        match self.env.timeout(limit, attempt).await {
             Ok(result) => result,
             Err(_) => Err(Errno(libc::EIO)),
         }
     }
 
-    /// Reads from `first`, and from its twin when that fails or is slow.
+    /// Reads a part, first where it was planned, until it is there.
+    async fn read_part(
+        &self,
+        core: &Rc<Core>,
+        pair: &Pair,
+        object: Object,
+        part: weft_pair::Part,
+    ) -> Result<Bytes, Errno> {
+        let mut first = part.member;
+        loop {
+            let epoch = pair.epoch();
+            let request = ReadRequest {
+                session: core.session.id(),
+                epoch,
+                pair: object.pair,
+                object: Some(object.name()),
+                offset: part.offset,
+                length: part.length as u32,
+            };
+            if !pair.serves(first) {
+                first = first.twin();
+            }
+            let trouble = if pair.serves(first) {
+                match self.read_with_twin(pair, first, &request).await {
+                    Ok(data) => return Ok(data),
+                    Err(trouble) => trouble,
+                }
+            } else {
+                Trouble::Away
+            };
+            self.settle(core, pair, epoch, first, trouble).await?;
+        }
+    }
+
+    /// Reads from `first`, and from its twin, where that serves too, when the first fails or is
+    /// late.
     async fn read_with_twin(
         &self,
         pair: &Pair,
@@ -668,15 +747,23 @@ impl Pairs {
         request: &ReadRequest,
     ) -> Result<Bytes, Trouble> {
         let mut reading = pin!(self.read_from(pair, first, request).fuse());
+        let state = *pair.state.borrow();
+        let Some(other) = pair.router.borrow().other(&state, first) else {
+            return reading.await;
+        };
+        let late = pair
+            .router
+            .borrow()
+            .late_after(first, u64::from(request.length));
         let failed = select_biased! {
             result = reading => match result {
                 Ok(data) => return Ok(data),
                 Err(Trouble::Errno(errno)) => return Err(Trouble::Errno(errno)),
                 Err(trouble) => Some(trouble),
             },
-            () = self.env.sleep(SLOW_READ).fuse() => None,
+            () = self.env.sleep(late).fuse() => None,
         };
-        let mut twin = pin!(self.read_from(pair, first.twin(), request).fuse());
+        let mut twin = pin!(self.read_from(pair, other, request).fuse());
         let Some(trouble) = failed else {
             return select_biased! {
                 result = reading => match result {

@@ -91,11 +91,6 @@ impl Writeback {
         self.room.notify_waiters();
     }
 
-    /// Largest message in bytes of data.
-    pub fn piece(&self) -> u64 {
-        self.piece
-    }
-
     fn enqueue(&self, node: &Rc<Node>, state: &mut NodeState) {
         if !state.buffer.queued {
             state.buffer.queued = true;

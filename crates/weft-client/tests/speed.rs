@@ -43,7 +43,7 @@ async fn measured(cluster: &Cluster, what: &str, count: f64, unit: &str, work: i
 #[test]
 #[ignore = "figures, not a check"]
 fn figures() {
-    with_cluster(2, async |cluster| {
+    with_kind(2, Kind::Real, &async |cluster: std::rc::Rc<Cluster>| {
         let client = cluster.client().await;
         let cred = &root();
         let flags = CreateFlags {

@@ -352,13 +352,29 @@ fn on_request(
     }
 }
 
+/// What the pairs are made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// [`Member`]s, with faults at will.
+    StandIns,
+    /// Real data servers.
+    Real,
+}
+
+enum Running {
+    StandIn(Member),
+    Real(weft_data::Server),
+}
+
 pub struct Cluster {
     pub env: Env,
+    pub kind: Kind,
     pub dir: PathBuf,
     pub meta: RefCell<Option<Server>>,
     pub address: String,
+    /// Of stand-ins, by pair.
     pub stores: Vec<Rc<Store>>,
-    pub members: RefCell<Vec<Member>>,
+    members: RefCell<BTreeMap<(u32, u32), Running>>,
 }
 
 fn meta_settings(dir: &Path, listen: &str) -> weft_meta::Settings {
@@ -380,29 +396,60 @@ fn meta_settings(dir: &Path, listen: &str) -> weft_meta::Settings {
 }
 
 impl Cluster {
-    pub async fn start(env: &Env, dir: &Path, pairs: u32) -> Cluster {
+    pub async fn start(env: &Env, dir: &Path, pairs: u32, kind: Kind) -> Cluster {
         let server = weft_meta::start(env.clone(), meta_settings(dir, "127.0.0.1:0"))
             .await
             .unwrap();
         let address = server.address().to_owned();
         let stores: Vec<Rc<Store>> = (0..pairs).map(|_| Rc::default()).collect();
-        let mut members = Vec::new();
-        for (pair, store) in stores.iter().enumerate() {
-            for member in 0..2 {
-                let store = store.clone();
-                members.push(Member::start(env, &address, pair as u32, member, store).await);
-            }
-        }
         let cluster = Cluster {
             env: env.clone(),
+            kind,
             dir: dir.to_owned(),
             meta: RefCell::new(Some(server)),
             address,
             stores,
-            members: RefCell::new(members),
+            members: RefCell::default(),
         };
+        for pair in 0..pairs {
+            cluster.start_member(pair, 0).await;
+            cluster.start_member(pair, 1).await;
+        }
         cluster.serving(pairs as usize).await;
         cluster
+    }
+
+    /// Starts a member, or starts it again, at an address of its own.
+    pub async fn start_member(&self, pair: u32, member: u32) {
+        let running = match self.kind {
+            Kind::StandIns => {
+                let store = self.stores[pair as usize].clone();
+                let started = Member::start(&self.env, &self.address, pair, member, store).await;
+                Running::StandIn(started)
+            }
+            Kind::Real => {
+                let settings = weft_data::Settings {
+                    dir: self.dir.join(format!("data-{pair}.{member}")),
+                    pair,
+                    member,
+                    meta: vec![self.address.clone()],
+                    cluster_id: CLUSTER.into(),
+                    ..weft_data::Settings::default()
+                };
+                let started = weft_data::start(self.env.clone(), settings).await;
+                Running::Real(started.unwrap())
+            }
+        };
+        self.members.borrow_mut().insert((pair, member), running);
+    }
+
+    /// As kill -9.
+    pub fn kill_member(&self, pair: u32, member: u32) {
+        let running = self.members.borrow_mut().remove(&(pair, member));
+        match running.unwrap() {
+            Running::StandIn(member) => member.kill(),
+            Running::Real(server) => server.stop(),
+        }
     }
 
     /// Waits until every pair serves with both members.
@@ -477,11 +524,21 @@ impl Cluster {
     }
 }
 
-/// Runs a test against a cluster of its own.
-pub fn with_cluster<F: Future<Output = ()>>(pairs: u32, test: impl FnOnce(Rc<Cluster>) -> F) {
+/// Runs a test against a cluster of its own with stand-ins, then against one with real servers.
+pub fn with_cluster(pairs: u32, test: impl AsyncFn(Rc<Cluster>)) {
+    with_kind(pairs, Kind::StandIns, &test);
+    with_kind(pairs, Kind::Real, &test);
+}
+
+/// Runs a test against a cluster of its own with stand-ins.
+pub fn with_stand_ins(pairs: u32, test: impl AsyncFn(Rc<Cluster>)) {
+    with_kind(pairs, Kind::StandIns, &test);
+}
+
+pub fn with_kind(pairs: u32, kind: Kind, test: &impl AsyncFn(Rc<Cluster>)) {
     let dir = tempfile::tempdir().unwrap();
     weft_env::real::run(async |env| {
-        let cluster = Rc::new(Cluster::start(&env, dir.path(), pairs).await);
+        let cluster = Rc::new(Cluster::start(&env, dir.path(), pairs, kind).await);
         let limit = Duration::from_secs(60);
         let done = env.timeout(limit, test(cluster)).await;
         assert!(done.is_ok(), "the test hangs");
