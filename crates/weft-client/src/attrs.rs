@@ -183,29 +183,7 @@ impl Core {
         size: u64,
         by_handle: bool,
     ) -> Result<()> {
-        struct Cutting<'a>(&'a Node);
-        impl Drop for Cutting<'_> {
-            fn drop(&mut self) {
-                self.0.state.borrow_mut().cutting = false;
-                self.0.wake.notify_waiters();
-            }
-        }
-        self.patiently(async {
-            loop {
-                let wake = node.wake.notified();
-                {
-                    // What is being told is the size from before: it goes first.
-                    let state = node.state.borrow();
-                    if !state.cutting && !state.buffer.telling {
-                        return Ok(());
-                    }
-                }
-                wake.await;
-            }
-        })
-        .await?;
-        node.state.borrow_mut().cutting = true;
-        let cutting = Cutting(node);
+        let cutting = self.begin_cutting(node).await?;
         // The lease is not in use while the server is asked: it may be asked back before that.
         let begun = self.begin_cut(node).await?;
         self.discard(node, size).await;
@@ -233,7 +211,7 @@ impl Core {
             state.lease.owns()
         };
         self.take_changed(&attr, granted);
-        self.was_cut(node, size);
+        self.was_cut(node, &attr);
         if owns && reply.trim_seq != 0 {
             // Under the lease and before any other write; if that fails, the next writer does it.
             let begun = self.begin_cut(node).await?;
@@ -243,20 +221,42 @@ impl Core {
         Ok(())
     }
 
+    /// Keeps writes, and what is told of size and times, away from a file that is being cut. What
+    /// was owed has been told when this is over: a size from before must not reach the server after
+    /// the cut, nor be lost if the lease goes before it.
+    pub async fn begin_cutting(self: &Rc<Self>, node: &Rc<Node>) -> Result<Cutting> {
+        self.patiently(async {
+            loop {
+                let wake = node.wake.notified();
+                let owes = {
+                    let mut state = node.state.borrow_mut();
+                    let is_busy = state.cutting || state.buffer.telling;
+                    let owes = state.buffer.owes() && state.lease.mode() == Mode::Write;
+                    if !is_busy && !owes {
+                        state.cutting = true;
+                        return Ok(Cutting(node.clone()));
+                    }
+                    !is_busy
+                };
+                if owes {
+                    self.tell(node).await?;
+                } else {
+                    wake.await;
+                }
+            }
+        })
+        .await
+    }
+
     /// The server has cut a file: size and times are what it says, nothing is owed.
-    pub fn was_cut(&self, node: &Node, size: u64) {
+    pub fn was_cut(&self, node: &Node, told: &Attr) {
         let mut state = node.state.borrow_mut();
         state.version += 1;
         state.buffer.told = state.buffer.changes;
-        let now = self.wall();
-        if let Some(attr) = &mut state.attr {
-            if attr.size != size {
-                attr.mtime = Some(now);
-                attr.ctime = Some(now);
-            }
-            attr.size = size;
-            let blocks = size.next_multiple_of(weft_types::BLOCK_BYTES);
-            attr.allocated = attr.allocated.min(blocks);
+        if let Some(attr) = &mut state.attr
+            && attr.change <= told.change
+        {
+            *attr = *told;
         }
     }
 
@@ -448,6 +448,16 @@ impl Core {
             free_bytes: reply.free_bytes,
             inodes: reply.inodes,
         })
+    }
+}
+
+/// See [`Core::begin_cutting`].
+pub(crate) struct Cutting(Rc<Node>);
+
+impl Drop for Cutting {
+    fn drop(&mut self) {
+        self.0.state.borrow_mut().cutting = false;
+        self.0.wake.notify_waiters();
     }
 }
 

@@ -515,8 +515,13 @@ impl Core {
         self.locks.lose();
         let core = self.clone();
         self.env.spawn("forget", async move {
-            for node in held {
-                core.invalidate(&node).await;
+            for node in &held {
+                core.invalidate(node).await;
+            }
+            // The new session's leases tell the service what is open here.
+            for node in held.iter().filter(|node| node.is_open()) {
+                // If it is gone, the next operation on the handle finds out.
+                let _: Result<_> = core.fetch_inode(node.ino).await.map(drop);
             }
         });
     }

@@ -195,10 +195,17 @@ impl Core {
     ) -> Result<(Rc<Node>, Known, bool)> {
         check_name(&create.name)?;
         let (parent, name) = (create.parent, create.name.clone());
-        let (kind, target) = (create.kind(), create.target.clone());
+        let (kind, target, truncate) = (create.kind(), create.target.clone(), create.truncate);
         let op = op::Op::Create(create);
         let (reply, leases, link) = self.change_name(cred, op, &[(parent, &name)]).await?;
-        let (node, known) = self.take_made(&link, parent, &name, &reply, &leases)?;
+        let (node, mut known) = self.take_made(&link, parent, &name, &reply, &leases)?;
+        if let Some(attr) = reply.attr
+            && truncate
+            && !reply.created
+        {
+            self.was_cut(&node, &attr);
+            known = self.known_or(&node, attr);
+        }
         if reply.created {
             let mut state = node.state.borrow_mut();
             if kind == FileKind::Symlink {
@@ -231,9 +238,14 @@ impl Core {
             }
             _ => None,
         };
-        if let Some(node) = &cut {
-            self.discard(node, 0).await;
-        }
+        let _cutting = match &cut {
+            Some(node) => {
+                let cutting = self.begin_cutting(node).await?;
+                self.discard(node, 0).await;
+                Some(cutting)
+            }
+            None => None,
+        };
         let (read, write) = (flags.open.read, flags.open.write || flags.open.truncate);
         let create = proto::Create {
             parent,
@@ -255,9 +267,6 @@ impl Core {
             if kind != FileKind::Regular {
                 // The kernel opens such files itself.
                 return Err(Errno(libc::EEXIST));
-            }
-            if flags.open.truncate {
-                self.was_cut(&node, 0);
             }
         }
         let handle = self.handles.add_file(node.clone(), flags.open);
@@ -293,19 +302,10 @@ impl Core {
         Ok(known)
     }
 
-    /// The inode that a cached name stands for, if it is open here.
-    fn is_open_here(&self, parent: u64, name: &[u8]) -> (bool, Option<Rc<Node>>) {
-        let found = self.cached_name(&root_cred(), parent, name);
-        let node = match found {
-            Some(Ok((NameState::Present(ino), _))) => self.nodes.get(ino),
-            _ => None,
-        };
-        (node.as_ref().is_some_and(|node| node.is_open()), node)
-    }
-
     pub async fn unlink(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
         check_name(name)?;
-        let keep_open = self.keep_open(cred, parent, name).await;
+        let victim = self.victim(cred, parent, name).await;
+        let keep_open = victim.is_open();
         let op = op::Op::Unlink(proto::Unlink {
             parent,
             name: Bytes::copy_from_slice(name),
@@ -313,26 +313,28 @@ impl Core {
         });
         let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
         self.take_gone(&link, parent, name, &reply, &leases);
+        drop(victim);
         Ok(())
     }
 
-    /// Whether the file behind a name is open here. A name that is not known is looked up if
-    /// anything is open at all: the server keeps an unlinked file only if it is told.
-    async fn keep_open(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> bool {
-        let (is_open, known) = self.is_open_here(parent, name);
-        if is_open || known.is_some() || !self.handles.any_file() {
-            return is_open;
+    /// The inode that may lose its last name, as far as it is known here. One that is not is looked
+    /// up if any file is open at all: the server keeps an unlinked file only if it is told.
+    async fn victim(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Victim {
+        let ino = match self.cached_name(&root_cred(), parent, name) {
+            Some(Ok((NameState::Present(ino), _))) => Some(ino),
+            Some(_) => None,
+            None if !self.handles.any_file() => None,
+            None => match self.lookup(cred, parent, name).await {
+                Ok(Found { entry, .. }) => entry.map(|known| known.attr.ino),
+                // The change itself will say.
+                Err(_) => None,
+            },
+        };
+        let node = ino.and_then(|ino| self.nodes.get(ino));
+        if let Some(node) = &node {
+            node.unlinking.set(node.unlinking.get() + 1);
         }
-        match self.lookup(cred, parent, name).await {
-            Ok(Found {
-                entry: Some(known), ..
-            }) => {
-                let node = self.nodes.get(known.attr.ino);
-                node.is_some_and(|node| node.is_open())
-            }
-            // The unlink itself will say.
-            _ => false,
-        }
+        Victim(node)
     }
 
     fn take_gone(
@@ -398,7 +400,11 @@ impl Core {
     ) -> Result<()> {
         check_name(from.1)?;
         check_name(to.1)?;
-        let keep_open = !flags.exchange && self.keep_open(cred, to.0, to.1).await;
+        let victim = match flags.exchange {
+            true => Victim(None),
+            false => self.victim(cred, to.0, to.1).await,
+        };
+        let keep_open = victim.is_open();
         let op = op::Op::Rename(proto::Rename {
             parent: from.0,
             name: Bytes::copy_from_slice(from.1),
@@ -450,6 +456,24 @@ impl Core {
             && let Some(names) = &mut node.state.borrow_mut().names
         {
             names.doubt(name);
+        }
+    }
+}
+
+/// An inode that may lose its last name: it is not opened meanwhile.
+struct Victim(Option<Rc<Node>>);
+
+impl Victim {
+    fn is_open(&self) -> bool {
+        self.0.as_ref().is_some_and(|node| node.is_open())
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        if let Some(node) = &self.0 {
+            node.unlinking.set(node.unlinking.get() - 1);
+            node.wake.notify_waiters();
         }
     }
 }

@@ -40,7 +40,18 @@ impl Core {
         ino: u64,
         flags: OpenFlags,
     ) -> Result<HandleId> {
-        let (node, known) = self.known(ino).await?;
+        let (mut node, mut known) = self.known(ino).await?;
+        while node.unlinking.get() > 0 {
+            // Opened before or not at all: the server was told of no handle.
+            self.patiently(async {
+                while node.unlinking.get() > 0 {
+                    node.wake.notified().await;
+                }
+                Ok(())
+            })
+            .await?;
+            (node, known) = self.known(ino).await?;
+        }
         match known.attr.kind() {
             FileKind::Regular => {}
             FileKind::Directory if flags.write || flags.truncate => {
@@ -128,13 +139,15 @@ impl Core {
     /// Data on both members (on disk where the layout says so), size and times with the server.
     pub async fn sync_node(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
         let (was_written, layout) = {
-            let state = node.state.borrow();
-            let written = !state.buffer.is_clean() || state.unsynced;
-            (written, state.layout.clone())
+            let mut state = node.state.borrow_mut();
+            // What is written from now on is for the next one.
+            (std::mem::take(&mut state.unsynced), state.layout.clone())
         };
-        self.flush_data(node).await?;
+        if let Err(errno) = self.flush_data(node).await {
+            node.state.borrow_mut().unsynced |= was_written;
+            return Err(errno);
+        }
         if let Some(layout) = layout.filter(|l| was_written && l.durability == Durability::Disk) {
-            node.state.borrow_mut().unsynced = false;
             let syncs = layout.map.pairs().iter().map(|pair| {
                 let object = Object {
                     pair: pair.0,

@@ -132,6 +132,8 @@ pub(crate) struct Node {
     pub wake: Notify,
     /// Handles on it.
     pub opens: Cell<u32>,
+    /// Changes under way that may take its last name and have told the server whether it is open.
+    pub unlinking: Cell<u32>,
     recent: Cell<bool>,
 }
 
@@ -142,6 +144,7 @@ impl Node {
             state: RefCell::default(),
             wake: Notify::new(),
             opens: Cell::new(0),
+            unlinking: Cell::new(0),
             recent: Cell::new(true),
         }
     }

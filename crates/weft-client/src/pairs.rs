@@ -428,12 +428,19 @@ impl Pairs {
         member: Member,
         trouble: Trouble,
     ) -> Result<(), Errno> {
+        let session = core.session.id();
         match trouble {
             Trouble::Errno(errno) => return Err(Errno(errno)),
             Trouble::Fenced(why) => {
-                // The metadata service ended the session; its connection will say so too.
+                // The service ended the session, which its connection has not said yet: taking it
+                // up tells. Reads go on under the next one; what was written under this is lost.
                 tracing::debug!(why, "fenced by a data server");
-                return Err(Errno(libc::EIO));
+                if let Some(link) = core.session.current().filter(|l| l.session == session) {
+                    link.connection
+                        .close("a data server says that the session has ended");
+                }
+                self.env.sleep(RETRY_PAUSE).await;
+                return Ok(());
             }
             // The member has not heard of the state yet that we know.
             Trouble::Stale(current) if current <= epoch => {

@@ -117,7 +117,8 @@ impl Core {
         let answers = std::mem::take(&mut state.answers);
         let was_owner = state.lease.mode() == Mode::Write;
         let attr = state.attr;
-        let owed = (was_owner && state.buffer.owes())
+        // A file that is being cut owes nothing but a time of access: its size is the server's.
+        let owed = (was_owner && state.buffer.owes() && !state.cutting)
             .then(|| attr.map(|attr| owed_setattr(node.ino, &attr)))
             .flatten();
         state.lease.finish_giving_back();

@@ -171,10 +171,11 @@ impl Core {
     pub fn want_flush(&self, node: &Rc<Node>) -> u64 {
         let mut state = node.state.borrow_mut();
         let round = state.buffer.round;
+        // What is written from now on is another round's, whatever waits now.
+        state.buffer.round += 1;
         if state.buffer.waiting.is_empty() {
             return round;
         }
-        state.buffer.round += 1;
         state.buffer.wanted = Some(round);
         self.writeback.enqueue(node, &mut state);
         round

@@ -86,19 +86,35 @@ fn figures() {
             }
         })
         .await;
-        let made = client.create(cred, small, b"large", 0o644, flags).await;
-        let large = made.unwrap().1;
         let data = pattern(2, 1 << 20);
-        measured(&cluster, "sequential write", 512.0, "MiB", async {
-            for n in 0..512u64 {
-                client
-                    .write(large, n << 20, data.clone(), false)
-                    .await
-                    .unwrap();
-            }
-            client.fsync(large, false).await.unwrap();
-        })
-        .await;
+        let mut large = None;
+        for piece_kib in [256, 512, 1024] {
+            let settings = Settings {
+                piece_bytes: piece_kib << 10,
+                ..cluster.settings()
+            };
+            let writer = Client::connect(cluster.env.clone(), settings)
+                .await
+                .unwrap();
+            let name = format!("large {piece_kib}");
+            let made = writer.create(cred, small, name.as_bytes(), 0o644, flags);
+            let (known, handle) = made.await.unwrap();
+            let what = format!("sequential write, pieces of {piece_kib} KiB");
+            measured(&cluster, &what, 512.0, "MiB", async {
+                for n in 0..512u64 {
+                    writer
+                        .write(handle, n << 20, data.clone(), false)
+                        .await
+                        .unwrap();
+                }
+                writer.fsync(handle, false).await.unwrap();
+            })
+            .await;
+            writer.close().await.unwrap();
+            large = Some(known.attr.ino);
+        }
+        let opened = client.open(cred, large.unwrap(), RW).await;
+        let large = opened.unwrap();
         measured(&cluster, "sequential read", 512.0, "MiB", async {
             for n in 0..4096u64 {
                 let got = client.read(large, n << 17, 1 << 17).await.unwrap();
