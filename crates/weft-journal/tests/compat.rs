@@ -190,7 +190,7 @@ fn each_changed_byte_of_an_image_is_noticed() {
     in_dir(async |env, dir| {
         let path = image_path(&dir, Sn(7));
         // All of its structure, and some of the long record in the middle.
-        let some = |at: &usize| *at < 300 || *at % 61 == 0 || *at > IMAGE.len() - 100;
+        let some = |at: &usize| *at < 300 || at.is_multiple_of(61) || *at > IMAGE.len() - 100;
         for at in (0..IMAGE.len()).filter(some) {
             let mut bytes = IMAGE.to_vec();
             bytes[at] ^= 0x04;
