@@ -112,6 +112,10 @@ impl Commits {
     /// Adds an applied entry. `inos`: what it changed; None: more than can be named. Answers the
     /// batch it is in.
     pub(crate) fn push(&mut self, entry: Entry, inos: Option<&[Ino]>) -> Sn {
+        if self.broken.is_some() {
+            // Never written: who waits for this one is told so.
+            return self.next;
+        }
         let bytes = prost::Message::encoded_len(&entry);
         let closed = match self.queue.back() {
             None => true,

@@ -134,7 +134,13 @@ impl Meta {
     }
 
     /// Files whose WRITE leases a session gave back in an earlier reign, without that being known.
-    pub(crate) fn settle_given_back(self: &Rc<Self>, session: SessionId, inos: Vec<Ino>) {
+    pub(crate) fn settle_given_back(
+        self: &Rc<Self>,
+        core: &mut Core,
+        session: SessionId,
+        inos: Vec<Ino>,
+    ) {
+        core.settling.extend(&inos);
         tracing::warn!(%session, files = inos.len(),
             "settling files whose leases were given back as the last reign ended");
         let meta = self.clone();
@@ -252,6 +258,7 @@ impl Meta {
         let core = &mut *self.core.borrow_mut();
         let ino = file.ino;
         let Ok(inode) = core.state.inode(ino) else {
+            core.settling.remove(&ino);
             return self.retry(core, ino);
         };
         let told = inode.attr.map_or(0, |attr| attr.size);
@@ -262,6 +269,7 @@ impl Meta {
         if reply.failure_errno != 0 {
             tracing::error!(%ino, size, errno = reply.failure_errno, "a file cannot be settled");
         }
+        core.settling.remove(&ino);
         core.leases.forget_revocations(ino);
         self.retry(core, ino);
     }

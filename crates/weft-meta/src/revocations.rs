@@ -97,6 +97,9 @@ impl Meta {
         to: LeaseMode,
         unlinking: bool,
     ) -> Option<Conflict> {
+        if core.settling.contains(&ino) {
+            return Some(Conflict::Inode(ino));
+        }
         let mut conflict = None;
         if let Some(writer) = core.state.write_lease(ino)
             && writer != but
@@ -276,6 +279,9 @@ impl Meta {
             start: 0,
             end: u64::MAX,
         };
+        if core.settling.contains(&ino) {
+            return None;
+        }
         match core.state.write_lease(ino) {
             Some(writer) if writer == session => {
                 let disputed = core.leases.is_revoking(ino, session);

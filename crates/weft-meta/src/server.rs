@@ -13,7 +13,7 @@ use crate::revocations::Parking;
 use crate::sessions::Live;
 use crate::{MetaError, Settings, startup};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -56,6 +56,9 @@ pub(crate) struct Core {
     pub commits: Commits,
     pub leases: Leases,
     pub parking: Parking,
+    /// Files whose sizes are being found again although their WRITE lease's holder is back: nobody
+    /// gets a lease on them meanwhile, nor changes them.
+    pub settling: BTreeSet<Ino>,
     pub sessions: BTreeMap<SessionId, Live>,
     pub lock_waiters: LockWaiters,
     pub pairs: Pairs,
@@ -112,6 +115,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         epoch,
         leases: Leases::new(epoch.0 << SEQ_EPOCH_SHIFT, LEASES_MAX),
         parking: Parking::default(),
+        settling: BTreeSet::new(),
         lock_waiters: LockWaiters::default(),
         view,
         metrics: Metrics::new(),

@@ -199,7 +199,7 @@ fn take_up(
     if !lost.is_empty() {
         // It gave them back, but its word was lost with the reign: how long the files are is found
         // again from the objects.
-        meta.settle_given_back(session, lost);
+        meta.settle_given_back(core, session, lost);
     }
     // What it has may rest on entries that are not committed yet.
     let sn = core.commits.newest();

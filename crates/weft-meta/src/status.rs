@@ -12,7 +12,7 @@ use weft_wire::proto::{
 
 /// In a name space of at most this many inodes the status shows the digest: taking it walks all of
 /// them.
-const DIGEST_INODES_MAX: u64 = 20_000;
+const DIGEST_INODES_MAX: u64 = 10_000;
 
 pub(crate) fn on_status(
     meta: &Rc<Meta>,

@@ -309,3 +309,81 @@ fn who_never_comes_back_delays_others_by_a_term_only() {
         second.stop().await;
     });
 }
+
+#[test]
+fn a_lease_given_back_as_the_reign_ended_is_settled() {
+    run(|env, dir| async move {
+        let first = server(&env, &dir).await;
+        let members = pair(&env, first.address(), 0).await;
+        let a = Client::open(&env, first.address()).await;
+        let ino = a.create(1, "f").await;
+        drop(members);
+        first.stop().await;
+
+        let second = server(&env, &dir).await;
+        // It says nothing of the lease that the journal knows: it must have given it back.
+        let back = SessionRequest {
+            session: a.session,
+            ..Default::default()
+        };
+        let a = Client::with(&env, second.address(), back).await.unwrap();
+        a.keep_alive();
+        assert!(a.opened.write_leases.is_empty());
+        let b = Client::open(&env, second.address()).await;
+        b.keep_alive();
+        let looking = b.lookup(1, "f");
+        let early = env.timeout(Duration::from_millis(100), looking).await;
+        assert!(
+            early.is_err(),
+            "answered before the pair could say how long the file is"
+        );
+        let members = [0, 1].map(|member| Member::start(&env, second.address(), 0, member));
+        let members = futures_util::future::join_all(members).await;
+        members.iter().for_each(|member| member.length.set(7000));
+        let found = b.lookup(1, "f").await.unwrap().inode.unwrap();
+        assert_eq!(found.attr.unwrap().size, 7000);
+        let fenced = members[0].fenced.borrow().clone();
+        assert!(
+            fenced.iter().all(|fence| fence.session == 0),
+            "nobody is fenced: {fenced:?}"
+        );
+        a.done(op::Op::WriteLease(WriteLease { ino })).await;
+        second.stop().await;
+    });
+}
+
+#[test]
+fn a_pair_that_is_down_locks_only_what_lies_on_it() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let [zero, one] = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        b.keep_alive();
+        a.create(1, "written").await;
+        let other = a.mkdir(1, "other").await;
+        one.die();
+        until(&env, "zero serves alone", || {
+            zero.mode().0 == pair_state::Mode::Only
+        })
+        .await;
+        zero.die();
+        a.stop_renewing();
+        a.connection.close("gone");
+        env.sleep(Duration::from_millis(600)).await;
+        let looking = b.lookup(1, "written");
+        assert!(
+            env.timeout(Duration::from_millis(300), looking)
+                .await
+                .is_err()
+        );
+        assert!(b.lookup(1, "other").await.unwrap().inode.is_some());
+        b.mkdir(other, "free").await;
+        let zero = Member::start(&env, server.address(), 0, 0).await;
+        zero.length.set(123);
+        let found = b.lookup(1, "written").await.unwrap().inode.unwrap();
+        assert_eq!(found.attr.unwrap().size, 123);
+        server.stop().await;
+    });
+}
