@@ -218,7 +218,10 @@ impl Meta {
                 }
             }
             let drop = proto::DropLease { ino: ino.0 };
-            self.apply_for(core, session, op::Op::DropLease(drop));
+            let (_, sn) = self.apply_for(core, session, op::Op::DropLease(drop));
+            if let Some(live) = core.sessions.get_mut(&session) {
+                live.told = sn;
+            }
         }
         if revocation.to == LeaseMode::LeaseRead {
             core.leases.grant(ino, session);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use weft_env::Mono;
 use weft_namespace::State;
 use weft_rpc::{Connection, Payload, Replier};
-use weft_types::{Ino, SessionId};
+use weft_types::{Ino, SessionId, Sn};
 use weft_wire::Failed;
 use weft_wire::proto::{
     self, ChangeReply, ChangeRequest, Identity, RenewReply, RenewRequest, SessionReply,
@@ -29,6 +29,9 @@ pub(crate) struct Live {
     pub is_back: bool,
     /// It is over; what it was writing is being settled.
     pub ending: bool,
+    /// Batch with what it told when it last gave a WRITE lease back. Its renewals are answered after
+    /// that: an answered renewal tells the client that what it told before is safe.
+    pub told: Sn,
 }
 
 impl Live {
@@ -39,6 +42,7 @@ impl Live {
             deadline,
             is_back: false,
             ending: false,
+            told: Sn(0),
         };
         state
             .sessions()
@@ -151,6 +155,7 @@ fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: Sessio
         deadline: meta.env.now() + meta.settings.session_term(),
         is_back: true,
         ending: false,
+        told: core.sessions.get(&session).map_or(Sn(0), |live| live.told),
     };
     if let Some(before) = core.sessions.insert(session, live)
         && let Some(old) = before.connection
@@ -201,17 +206,10 @@ fn take_up(
         // again from the objects.
         meta.settle_given_back(core, session, lost);
     }
-    // What it has may rest on entries that are not committed yet.
-    let sn = core.commits.newest();
-    meta.when_committed(core, sn, move |meta, core, result| match result {
-        Ok(()) => {
-            let kept = kept.into_iter().map(|ino| ino.0).collect();
-            let reply = core.session_reply(meta, session, kept);
-            replier.send::<SessionRequest>(&reply, Payload::none());
-            meta.resume_revocations(core, session);
-        }
-        Err(failed) => replier.fail(failed),
-    });
+    let kept = kept.into_iter().map(|ino| ino.0).collect();
+    let reply = core.session_reply(meta, session, kept);
+    replier.send::<SessionRequest>(&reply, Payload::none());
+    meta.resume_revocations(core, session);
     meta.retry_returned(core);
 }
 
@@ -224,10 +222,15 @@ pub(crate) fn on_renew(
 ) {
     match core.check(connection, request.session, request.epoch) {
         Ok(session) => {
+            let mut told = Sn(0);
             if let Some(live) = core.sessions.get_mut(&session) {
                 live.deadline = meta.env.now() + meta.settings.session_term();
+                told = live.told;
             }
-            replier.send::<RenewRequest>(&RenewReply {}, Payload::none());
+            meta.when_committed(core, told, move |_, _, result| match result {
+                Ok(()) => replier.send::<RenewRequest>(&RenewReply {}, Payload::none()),
+                Err(failed) => replier.fail(failed),
+            });
         }
         Err(failed) => replier.fail(failed),
     }
