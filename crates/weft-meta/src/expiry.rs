@@ -82,6 +82,7 @@ impl Meta {
             self.retry(core, ino);
         }
         if !was_back {
+            core.away -= 1;
             self.retry_returned(core);
         }
         let meta = self.clone();

@@ -225,6 +225,11 @@ impl Leases {
         known
     }
 
+    /// The revocation of the session's lease on it, if that is on its way.
+    pub(crate) fn revocation(&self, ino: Ino, session: SessionId) -> Option<Revocation> {
+        self.revoking.get(&(ino, session)).copied()
+    }
+
     /// The session's lease on it is being revoked.
     pub(crate) fn is_revoking(&self, ino: Ino, session: SessionId) -> bool {
         !self.revoking.is_empty() && self.revoking.contains_key(&(ino, session))

@@ -116,7 +116,7 @@ impl Meta {
                 conflict = Some(Conflict::Inode(ino));
             }
         }
-        if conflict.is_none() && core.someone_is_to_return(but) {
+        if conflict.is_none() && core.away > 0 {
             conflict = Some(Conflict::Return);
         }
         conflict
@@ -151,17 +151,8 @@ impl Meta {
         else {
             return;
         };
-        let Some((_, revocation)) = core
-            .leases
-            .revocations_of(session)
-            .find(|(of, _)| *of == ino)
-        else {
+        let Some(revocation) = core.leases.revocation(ino, session) else {
             return;
-        };
-        let held = if core.state.write_lease(ino) == Some(session) {
-            LeaseMode::LeaseWrite
-        } else {
-            LeaseMode::LeaseRead
         };
         let meta = self.clone();
         self.env.spawn("revocation", async move {
@@ -250,11 +241,7 @@ impl Meta {
         session: SessionId,
         open: bool,
     ) {
-        let asked = core
-            .leases
-            .revocations_of(session)
-            .find(|(of, _)| *of == ino);
-        if let Some((_, revocation)) = asked
+        if let Some(revocation) = core.leases.revocation(ino, session)
             && core.leases.end_revocation(ino, session, revocation.seq)
         {
             self.given_back(

@@ -60,6 +60,8 @@ pub(crate) struct Core {
     /// gets a lease on them meanwhile, nor changes them.
     pub settling: BTreeSet<Ino>,
     pub sessions: BTreeMap<SessionId, Live>,
+    /// Sessions of an earlier reign that are neither back nor ending.
+    pub away: usize,
     pub lock_waiters: LockWaiters,
     pub pairs: Pairs,
     pub view: View,
@@ -107,9 +109,11 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
     let now = env.now();
     let mut pairs = Pairs::new(&started.state, settings.terms(), now)?;
     pairs.take_addresses(&view);
+    let sessions = Live::of_earlier_reign(&started.state, now + settings.session_term());
     let core = Core {
         commits: Commits::new(settings.journal.sync, started.journal.next_sn()),
-        sessions: Live::of_earlier_reign(&started.state, now + settings.session_term()),
+        away: sessions.len(),
+        sessions,
         pairs,
         state: started.state,
         epoch,

@@ -76,13 +76,6 @@ impl Core {
         }
     }
 
-    /// A session of an earlier reign, other than `but`, may still hold READ leases.
-    pub(crate) fn someone_is_to_return(&self, but: SessionId) -> bool {
-        self.sessions
-            .iter()
-            .any(|(id, live)| !live.is_back && !live.ending && *id != but)
-    }
-
     fn session_reply(
         &self,
         meta: &Meta,
@@ -157,8 +150,11 @@ fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: Sessio
         ending: false,
         told: core.sessions.get(&session).map_or(Sn(0), |live| live.told),
     };
-    if let Some(before) = core.sessions.insert(session, live)
-        && let Some(old) = before.connection
+    let Some(before) = core.sessions.insert(session, live) else {
+        return;
+    };
+    core.away -= usize::from(!before.is_back);
+    if let Some(old) = before.connection
         && !old.same(connection)
     {
         old.close("the session is taken up over another connection");
