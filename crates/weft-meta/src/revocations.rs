@@ -154,6 +154,11 @@ impl Meta {
         let Some(revocation) = core.leases.revocation(ino, session) else {
             return;
         };
+        let held = if core.state.write_lease(ino) == Some(session) {
+            LeaseMode::LeaseWrite
+        } else {
+            LeaseMode::LeaseRead
+        };
         let meta = self.clone();
         self.env.spawn("revocation", async move {
             let request = RevokeRequest {
