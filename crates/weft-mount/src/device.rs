@@ -102,10 +102,13 @@ impl Device {
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::NOENT) => {}
                 Err(rustix::io::Errno::AGAIN) => {
                     // Only clears the readiness that was seen; a request that came since sets it
-                    // again.
-                    let _ = self
-                        .fd
-                        .try_io(INTEREST, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+                    // again. One interest at a time: joined ones have no readiness to clear, and
+                    // the loop would spin.
+                    for interest in [Interest::READABLE, Interest::ERROR] {
+                        let _ = self
+                            .fd
+                            .try_io(interest, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+                    }
                     return Ok(None);
                 }
                 Err(errno) => return Err(errno.into()),
@@ -222,5 +225,44 @@ impl Writer {
                 Err(errno) => return Err(errno.into()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Once all is read, the loop sleeps until there is more: it must not spin.
+    #[test]
+    fn an_empty_device_is_waited_for() {
+        weft_env::real::run(|env| async move {
+            let (kernel, ours) = rustix::net::socketpair(
+                rustix::net::AddressFamily::UNIX,
+                rustix::net::SocketType::SEQPACKET,
+                rustix::net::SocketFlags::NONBLOCK,
+                None,
+            )
+            .unwrap();
+            let mut device = Device::new(ours).unwrap();
+            let quiet = Duration::from_millis(20);
+            for _ in 0..2 {
+                assert!(env.timeout(quiet, device.readable()).await.is_err());
+                let request = {
+                    let mut message = vec![0; abi::IN_HEADER];
+                    message[0] = message.len() as u8;
+                    message[4] = abi::opcode::INIT as u8;
+                    message
+                };
+                rustix::io::write(&kernel, &request).unwrap();
+                env.timeout(Duration::from_secs(5), device.readable())
+                    .await
+                    .unwrap()
+                    .unwrap();
+                assert!(device.try_next().unwrap().is_some());
+                assert!(device.try_next().unwrap().is_none());
+            }
+        })
+        .unwrap();
     }
 }
