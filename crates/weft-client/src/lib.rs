@@ -24,6 +24,7 @@ mod names;
 mod node;
 mod pairs;
 mod readahead;
+mod reads;
 mod revoke;
 mod session;
 mod settings;

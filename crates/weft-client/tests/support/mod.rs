@@ -26,8 +26,9 @@ pub struct Object {
     pub blocks: BTreeSet<u64>,
 }
 
-/// An object, and where in it a write begins and ends.
-type Flying = ((u64, u32), u64, u64);
+/// An object, where in it a write begins and ends, and the write's number: a killed member may
+/// still be at what another is asked to do again.
+type Flying = ((u64, u32), u64, u64, u64);
 
 /// What both members of a pair hold, and what is made to go wrong.
 #[derive(Default)]
@@ -202,13 +203,17 @@ fn on_request(
             let has_delay = store.write_delay.get() > Duration::ZERO;
             env.spawn("write", async move {
                 let object = key(&write.object);
-                let mine: Vec<_> = write
+                let mine: Vec<Flying> = write
                     .extents
                     .iter()
-                    .map(|e| (object, e.offset, e.offset + u64::from(e.length)))
+                    .map(|e| {
+                        let end = e.offset + u64::from(e.length);
+                        (object, e.offset, end, write.operation)
+                    })
                     .collect();
-                for (of, start, end) in &mine {
-                    let clash = |(o, s, e): &Flying| o == of && s < end && start < e;
+                for (of, start, end, number) in &mine {
+                    let clash =
+                        |(o, s, e, n): &Flying| o == of && s < end && start < e && n != number;
                     if store.flying.borrow().iter().any(clash) {
                         store.overlapped.set(true);
                     }

@@ -1,0 +1,254 @@
+//! Reading from pairs: which member each part is asked from, and from whom else when that fails or
+//! is late (`docs/protocols/a-read.md`).
+
+use crate::core::Core;
+use crate::pairs::{Object, Pair, Pairs, Trouble};
+use crate::types::Errno;
+use bytes::Bytes;
+use futures_util::{FutureExt, select_biased};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_env::Mono;
+use weft_rpc::Payload;
+use weft_types::Member;
+use weft_wire::proto::{MapReply, MapRequest, ReadRequest};
+
+/// Bytes asked from a member: forgotten by the router if nothing else is said.
+struct Asked<'a> {
+    pair: &'a Pair,
+    member: Member,
+    bytes: u64,
+    is_told: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn new(pair: &'a Pair, member: Member, bytes: u64) -> Asked<'a> {
+        pair.router.borrow_mut().asked(member, bytes);
+        Asked {
+            pair,
+            member,
+            bytes,
+            is_told: false,
+        }
+    }
+
+    fn answered(mut self, took: Duration) {
+        self.is_told = true;
+        let mut router = self.pair.router.borrow_mut();
+        router.answered(self.member, self.bytes, took);
+    }
+
+    fn failed(mut self, now: Mono) {
+        self.is_told = true;
+        let mut router = self.pair.router.borrow_mut();
+        router.failed(self.member, self.bytes, now.since(Mono(0)));
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.is_told {
+            let mut router = self.pair.router.borrow_mut();
+            router.forgotten(self.member, self.bytes);
+        }
+    }
+}
+
+impl Pairs {
+    async fn read_from(
+        &self,
+        pair: &Pair,
+        member: Member,
+        request: &ReadRequest,
+    ) -> Result<Bytes, Trouble> {
+        let asked = Asked::new(pair, member, u64::from(request.length));
+        let begun = self.env.now();
+        let answer = self
+            .call(pair, member, request.session, request, Payload::none())
+            .await;
+        match answer {
+            Ok((_, data)) => {
+                asked.answered(self.env.now().since(begun));
+                if data.len() > request.length as usize {
+                    return Err(Trouble::Errno(libc::EIO));
+                }
+                Ok(data)
+            }
+            Err(trouble) => {
+                asked.failed(self.env.now());
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Reads a piece of an object: parts with the lengths they stand for, in order. A part that is
+    /// shorter than its length goes on with zeros.
+    pub async fn read(
+        &self,
+        core: &Rc<Core>,
+        object: Object,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<(u64, Bytes)>, Errno> {
+        let pair = self.pair(object.pair);
+        let plan = || {
+            let now = self.env.now().since(Mono(0));
+            let state = *pair.state.borrow();
+            if pair.is_known.get() {
+                pair.router.borrow_mut().plan(&state, offset, length, now)
+            } else {
+                Vec::new()
+            }
+        };
+        let attempt = async {
+            let parts = loop {
+                let parts = plan();
+                if !parts.is_empty() {
+                    break parts;
+                }
+                let epoch = pair.epoch();
+                self.settle(core, &pair, epoch, Member::Zero, Trouble::Away)
+                    .await?;
+            };
+            if let [part] = parts[..] {
+                let data = self.read_part(core, &pair, object, part).await?;
+                return Ok(vec![(part.length, data)]);
+            }
+            let reads = parts.iter().map(|part| async {
+                let data = self.read_part(core, &pair, object, *part).await?;
+                Ok((part.length, data))
+            });
+            let mut got = Vec::with_capacity(parts.len());
+            for result in futures_util::future::join_all(reads).await {
+                got.push(result?);
+            }
+            Ok(got)
+        };
+        let limit = self.patience_left(&pair);
+        match self.env.timeout(limit, attempt).await {
+            Ok(result) => result,
+            Err(_) => Err(Errno(libc::EIO)),
+        }
+    }
+
+    /// Reads a part, first where it was planned, until it is there.
+    async fn read_part(
+        &self,
+        core: &Rc<Core>,
+        pair: &Pair,
+        object: Object,
+        part: weft_pair::Part,
+    ) -> Result<Bytes, Errno> {
+        let mut first = part.member;
+        loop {
+            let epoch = pair.epoch();
+            let request = ReadRequest {
+                session: core.session.id(),
+                epoch,
+                pair: object.pair,
+                object: Some(object.name()),
+                offset: part.offset,
+                length: part.length as u32,
+            };
+            if !pair.serves(first) {
+                first = first.twin();
+            }
+            let trouble = if pair.serves(first) {
+                match self.read_with_twin(pair, first, &request).await {
+                    Ok(data) => return Ok(data),
+                    Err(trouble) => trouble,
+                }
+            } else {
+                Trouble::Away
+            };
+            self.settle(core, pair, epoch, first, trouble).await?;
+        }
+    }
+
+    /// Reads from `first`, and from its twin, where that serves too, when the first fails or is
+    /// late.
+    async fn read_with_twin(
+        &self,
+        pair: &Pair,
+        first: Member,
+        request: &ReadRequest,
+    ) -> Result<Bytes, Trouble> {
+        let mut reading = pin!(self.read_from(pair, first, request).fuse());
+        let state = *pair.state.borrow();
+        let Some(other) = pair.router.borrow().other(&state, first) else {
+            return reading.await;
+        };
+        let late = pair
+            .router
+            .borrow()
+            .late_after(first, u64::from(request.length));
+        let failed = select_biased! {
+            result = reading => match result {
+                Ok(data) => return Ok(data),
+                Err(Trouble::Errno(errno)) => return Err(Trouble::Errno(errno)),
+                Err(trouble) => Some(trouble),
+            },
+            () = self.env.sleep(late).fuse() => None,
+        };
+        let mut twin = pin!(self.read_from(pair, other, request).fuse());
+        let Some(trouble) = failed else {
+            return select_biased! {
+                result = reading => match result {
+                    Ok(data) => Ok(data),
+                    Err(_) => twin.await,
+                },
+                result = twin => match result {
+                    Ok(data) => Ok(data),
+                    Err(_) => reading.await,
+                },
+            };
+        };
+        match twin.await {
+            Ok(data) => Ok(data),
+            // The first trouble tells more about the state than the twin's.
+            Err(_) => Err(trouble),
+        }
+    }
+
+    /// Where data is in `start..end` of an object.
+    pub async fn map(
+        &self,
+        core: &Rc<Core>,
+        object: Object,
+        start: u64,
+        end: u64,
+    ) -> Result<MapReply, Errno> {
+        let pair = self.pair(object.pair);
+        let attempt = async {
+            loop {
+                let epoch = pair.epoch();
+                let request = MapRequest {
+                    epoch,
+                    pair: object.pair,
+                    object: Some(object.name()),
+                    start,
+                    end,
+                };
+                let session = core.session.id();
+                let member = pair.current().0;
+                let trouble = match member {
+                    Some(member) => {
+                        let call = self.call(&pair, member, session, &request, Payload::none());
+                        match call.await {
+                            Ok((reply, _)) => return Ok(reply),
+                            Err(trouble) => trouble,
+                        }
+                    }
+                    None => Trouble::Away,
+                };
+                let member = member.unwrap_or(Member::Zero);
+                self.settle(core, &pair, epoch, member, trouble).await?;
+            }
+        };
+        match self.env.timeout(self.patience_left(&pair), attempt).await {
+            Ok(result) => result,
+            Err(_) => Err(Errno(libc::EIO)),
+        }
+    }
+}
