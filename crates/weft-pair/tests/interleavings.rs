@@ -203,7 +203,9 @@ impl World {
             None if self.writes_left > 0 && self.may_write(m) => events.push(Event::Write(m)),
             None => {}
         }
-        if node.side.mode() == Some(Mode::Recovering(m)) && self.linked() {
+        // Comparing needs the block's lock on both members.
+        let unlocked = self.nodes.iter().all(|node| node.op.is_none());
+        if node.side.mode() == Some(Mode::Recovering(m)) && self.linked() && unlocked {
             events.push(Event::Recover(m));
         }
         if self.faults_left > 0 {
@@ -465,6 +467,13 @@ impl World {
     fn forward(&mut self, m: Member) {
         let linked = self.linked();
         let Op { value, epoch, .. } = *self.node(m).op.as_ref().unwrap();
+        if linked && self.node(m.twin()).op.is_some() {
+            // The block is locked there. Member 0 is waited for; member 1 gives way and begins again.
+            if m == Member::One {
+                self.node_mut(m).op = None;
+            }
+            return;
+        }
         let twin = self.node_mut(m.twin());
         let taken = linked && twin.side.follows(epoch).is_ok();
         if taken {

@@ -29,7 +29,7 @@ pub fn object(ino: u64) -> ObjectId {
     }
 }
 
-fn name(object: ObjectId) -> proto::ObjectName {
+pub fn name(object: ObjectId) -> proto::ObjectName {
     proto::ObjectName {
         ino: object.ino.0,
         generation: object.generation,
@@ -55,7 +55,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    pub async fn start(env: &Env) -> (Rc<Meta>, String) {
+    pub async fn start(env: &Env, address: &str) -> (Rc<Meta>, String) {
         let now = env.now().since(Mono(0));
         let meta = Rc::new(Meta {
             env: env.clone(),
@@ -86,7 +86,7 @@ impl Meta {
         let handler: Handler = Rc::new(move |connection, request| {
             handled.clone().on_request(connection, request);
         });
-        let address = weft_rpc::serve(env, "127.0.0.1:0", local, |_| {}, handler)
+        let address = weft_rpc::serve(env, address, local, |_| {}, handler)
             .await
             .unwrap();
         let ticking = meta.clone();
@@ -147,10 +147,12 @@ impl Meta {
                 self.env.spawn("connection watch", async move {
                     watched.closed().await;
                     let now = meta.now();
-                    let actions = meta
-                        .keeper
-                        .borrow_mut()
-                        .connection_lost(member, number, true, now);
+                    let actions = meta.keeper.borrow_mut().connection_lost(
+                        member,
+                        number,
+                        watched.ended_by_peer(),
+                        now,
+                    );
                     meta.connections.borrow_mut().remove(&number);
                     meta.run(actions);
                 });
@@ -288,7 +290,7 @@ impl Bed {
     }
 
     pub async fn tuned(env: Env, tune: fn(&mut Settings)) -> Bed {
-        let (meta, meta_address) = Meta::start(&env).await;
+        let (meta, meta_address) = Meta::start(&env, "127.0.0.1:0").await;
         let dir = || tempfile::tempdir().unwrap();
         let mut bed = Bed {
             env,

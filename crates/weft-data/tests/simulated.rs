@@ -1,0 +1,640 @@
+//! A pair in the simulator, under faults: a client writes and reads all the while and knows what it
+//! must see; at the end everything is mended and both copies must be the same.
+//!
+//! The metadata service is the test bed's (a keeper with a journal in memory) and never fails.
+
+#![allow(clippy::unwrap_used)]
+
+mod bed;
+
+use bed::{CLUSTER, Meta, ONE, SESSION, ZERO, name, object};
+use bytes::{Bytes, BytesMut};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_data::Settings;
+use weft_env::Env;
+use weft_objects::Store;
+use weft_pair::Mode;
+use weft_rpc::{CallError, Connection, Local, Payload};
+use weft_sim::{DiskFaults, Rng, World};
+use weft_types::{Member, ObjectId};
+use weft_wire::proto::{self, Identity, Protocol, identity::Role};
+use weft_wire::{Failed, Rpc};
+
+/// Bytes of a cell, which holds one version over and over: no multiple of anything.
+const CELL: u64 = 1000;
+/// Cells of an object: some regions.
+const CELLS: u64 = 2500;
+const OBJECTS: u64 = 4;
+
+type Stores = Rc<RefCell<[Option<Store>; 2]>>;
+
+fn host(member: Member) -> &'static str {
+    ["d0", "d1"][member.index()]
+}
+
+fn start_data(world: &World, stores: &Stores, member: Member) {
+    let settings = Settings {
+        dir: "/store".into(),
+        listen: format!("{}:7000", host(member)),
+        member: member.index() as u32,
+        meta: vec!["meta:6000".into()],
+        cluster_id: CLUSTER.into(),
+        clear_after_ms: 300,
+        ..Settings::default()
+    };
+    let stores = stores.clone();
+    world.node(host(member)).start(|env| async move {
+        // A disk that fails right now keeps the server from starting; it is started again.
+        let server = loop {
+            match weft_data::start(env.clone(), settings.clone()).await {
+                Ok(server) => break server,
+                Err(_) => env.sleep(Duration::from_millis(50)).await,
+            }
+        };
+        stores.borrow_mut()[member.index()] = Some(server.store());
+        std::future::pending::<()>().await;
+        drop(server);
+    });
+}
+
+/// What the client knows of one object.
+struct Known {
+    /// The version that was acknowledged last, for each cell.
+    acknowledged: Vec<Cell<u64>>,
+    /// The version that is being written, if any, else the same.
+    written: Vec<Cell<u64>>,
+}
+
+struct Client {
+    env: Env,
+    meta: Rc<Meta>,
+    connections: RefCell<BTreeMap<usize, Connection>>,
+    known: Vec<Known>,
+    operation: Cell<u64>,
+    protocol: Protocol,
+    rng: RefCell<Rng>,
+    writes: Cell<u64>,
+    reads: Cell<u64>,
+    refused: Cell<u64>,
+    stop: Cell<bool>,
+}
+
+impl Client {
+    fn below(&self, bound: u64) -> u64 {
+        self.rng.borrow_mut().below(bound)
+    }
+
+    async fn connection(&self, member: Member) -> Option<Connection> {
+        let open = self.connections.borrow().get(&member.index()).cloned();
+        if let Some(connection) = open
+            && connection.is_open()
+        {
+            return Some(connection);
+        }
+        let local = Local {
+            cluster_id: CLUSTER.into(),
+            identity: Identity {
+                role: Role::Client.into(),
+                id: SESSION,
+                incarnation: 1,
+            },
+        };
+        let address = format!("{}:7000", host(member));
+        let connecting = weft_rpc::connect(&self.env, &address, &local, Rc::new(|_, _| {}));
+        let limit = Duration::from_millis(300);
+        let connection = self.env.timeout(limit, connecting).await.ok()?.ok()?;
+        // Another task may have connected meanwhile: the newer connection is the session's.
+        let mut connections = self.connections.borrow_mut();
+        if let Some(old) = connections.insert(member.index(), connection.clone()) {
+            old.close("a newer one");
+        }
+        Some(connection)
+    }
+
+    async fn ask<R: Rpc>(
+        &self,
+        member: Member,
+        request: &R,
+        payload: impl Into<Payload>,
+    ) -> Result<(R::Reply, Bytes), CallError> {
+        let Some(connection) = self.connection(member).await else {
+            return Err(CallError::Lost("no connection".into()));
+        };
+        let limit = Duration::from_secs(2);
+        match self
+            .env
+            .timeout(limit, connection.call(request, payload))
+            .await
+        {
+            Ok(answer) => answer,
+            Err(_) => {
+                // Given up: what is on its way there must not be done later.
+                connection.close("no answer");
+                Err(CallError::Lost("no answer".into()))
+            }
+        }
+    }
+
+    /// Writes until it is acknowledged; a full disk ends it, too: then the cells hold either.
+    async fn write(&self, which: usize) {
+        let object = object(1 + which as u64);
+        let first = self.below(CELLS);
+        let count = 1 + self.below(60).min(CELLS - first - 1);
+        let cells = first as usize..(first + count) as usize;
+        let known = &self.known[which];
+        let version = self.operation.get() + 1;
+        self.operation.set(version);
+        let mut bytes = BytesMut::new();
+        for cell in cells.clone() {
+            known.written[cell].set(version);
+            for _ in 0..CELL / 8 {
+                bytes.extend_from_slice(&version.to_le_bytes());
+            }
+        }
+        let payload = bytes.freeze();
+        let even = (first / 64).is_multiple_of(2);
+        loop {
+            let state = self.meta.state();
+            let targets = match (state.mode, self.protocol) {
+                (Mode::Both, Protocol::ClientSync) => vec![ZERO, ONE],
+                (Mode::Both, _) => vec![if even { ZERO } else { ONE }],
+                (mode, _) => mode.sole().into_iter().collect(),
+            };
+            let request = proto::WriteRequest {
+                session: SESSION,
+                epoch: state.epoch.0,
+                pair: 0,
+                object: Some(name(object)),
+                extents: vec![proto::Extent {
+                    offset: first * CELL,
+                    length: payload.len() as u32,
+                }],
+                protocol: self.protocol.into(),
+                operation: version,
+                confirmed_below: 0,
+            };
+            let asked = targets
+                .iter()
+                .map(|&member| self.ask(member, &request, payload.clone()));
+            let answers = futures_util::future::join_all(asked).await;
+            if !answers.is_empty() && answers.iter().all(Result::is_ok) {
+                break;
+            }
+            let refused = answers
+                .iter()
+                .any(|answer| matches!(answer, Err(CallError::Failed(Failed::Errno(_)))));
+            if refused {
+                self.refused.set(self.refused.get() + 1);
+            }
+            for answer in answers {
+                match answer {
+                    Ok(_)
+                    | Err(
+                        CallError::Lost(_)
+                        | CallError::Failed(
+                            Failed::Stale(_)
+                            | Failed::Unavailable(_)
+                            | Failed::Errno(libc::ENOSPC | libc::EIO),
+                        ),
+                    ) => {}
+                    Err(error) => panic!("a write failed with {error}"),
+                }
+            }
+            self.env
+                .sleep(Duration::from_millis(5 + self.below(20)))
+                .await;
+        }
+        self.writes.set(self.writes.get() + 1);
+        for cell in cells {
+            known.acknowledged[cell].set(version);
+        }
+    }
+
+    /// Reads some cells from any member that serves, and checks what they hold.
+    async fn read(&self, which: usize) {
+        let object = object(1 + which as u64);
+        let first = self.below(CELLS);
+        let count = (1 + self.below(100)).min(CELLS - first);
+        let cells = first as usize..(first + count) as usize;
+        let known = &self.known[which];
+        let before: Vec<u64> = known.acknowledged[cells.clone()]
+            .iter()
+            .map(Cell::get)
+            .collect();
+        let state = self.meta.state();
+        let member = match state.mode.sole() {
+            Some(member) => member,
+            None if self.below(2) == 0 => ZERO,
+            None => ONE,
+        };
+        let request = proto::ReadRequest {
+            session: SESSION,
+            epoch: state.epoch.0,
+            pair: 0,
+            object: Some(name(object)),
+            offset: first * CELL,
+            length: (count * CELL) as u32,
+        };
+        let Ok((_, bytes)) = self.ask(member, &request, Payload::none()).await else {
+            return;
+        };
+        self.reads.set(self.reads.get() + 1);
+        for (i, cell) in cells.enumerate() {
+            let from = (i as u64 * CELL) as usize;
+            let mut content = vec![0; CELL as usize];
+            let there = bytes.slice(from.min(bytes.len())..bytes.len().min(from + CELL as usize));
+            content[..there.len()].copy_from_slice(&there);
+            let (low, high) = (before[i], known.written[cell].get());
+            for word in content.chunks(8) {
+                let version = u64::from_le_bytes(word.try_into().unwrap());
+                assert!(
+                    (low..=high).contains(&version),
+                    "member {member} of {state} answered {version} for cell {cell} of {object}, \
+                     which held {low} before and {high} after"
+                );
+            }
+        }
+    }
+}
+
+async fn content(store: &Store) -> BTreeMap<ObjectId, Vec<u8>> {
+    let mut content = BTreeMap::new();
+    for (object, length) in store.list(None, usize::MAX).await.unwrap() {
+        let mut bytes = store.read(object, 0, length).await.unwrap().concat();
+        bytes.resize(length as usize, 0);
+        content.insert(object, bytes);
+    }
+    content
+}
+
+#[derive(Clone, Copy)]
+struct Story {
+    protocol: Protocol,
+    kills: bool,
+    power_cuts: bool,
+    cuts: bool,
+    pauses: bool,
+    full_disks: bool,
+    disk_errors: bool,
+    wipes: bool,
+}
+
+const CALM: Story = Story {
+    protocol: Protocol::ServerSync,
+    kills: false,
+    power_cuts: false,
+    cuts: false,
+    pauses: false,
+    full_disks: false,
+    disk_errors: false,
+    wipes: false,
+};
+
+/// Runs one story from one seed; returns the digest of the run.
+fn run(seed: u64, story: Story) -> u64 {
+    let world = World::new(seed);
+    world.set_limit(Duration::from_secs(1200));
+    let world = Rc::new(world);
+    let scenario = tell(world.clone(), story);
+    world.block_on(scenario);
+    world.digest()
+}
+
+async fn tell(world: Rc<World>, story: Story) {
+    let meta_node = world.node("meta");
+    let started = Rc::new(RefCell::new(None));
+    let place = started.clone();
+    meta_node.start(|env| async move {
+        *place.borrow_mut() = Some(Meta::start(&env, "meta:6000").await.0);
+        std::future::pending::<()>().await;
+    });
+    let stores: Stores = Rc::default();
+    for member in [ZERO, ONE] {
+        start_data(&world, &stores, member);
+    }
+    while started.borrow().is_none() {
+        world.sleep(Duration::from_millis(1)).await;
+    }
+    let meta: Rc<Meta> = started.borrow().clone().unwrap();
+    let zeros = || (0..CELLS).map(|_| Cell::new(0)).collect();
+    let node = world.node("client");
+    let client = Rc::new(Client {
+        env: node.env(),
+        meta: meta.clone(),
+        connections: RefCell::default(),
+        known: (0..OBJECTS)
+            .map(|_| Known {
+                acknowledged: zeros(),
+                written: zeros(),
+            })
+            .collect(),
+        operation: Cell::new(0),
+        protocol: story.protocol,
+        rng: RefCell::new(world.rng("client")),
+        writes: Cell::new(0),
+        reads: Cell::new(0),
+        refused: Cell::new(0),
+        stop: Cell::new(false),
+    });
+    let running = Rc::new(Cell::new(0));
+    for which in 0..OBJECTS as usize {
+        let (writer, reader) = (client.clone(), client.clone());
+        let (a, b) = (running.clone(), running.clone());
+        running.set(running.get() + 2);
+        node.env().spawn("writer", async move {
+            while !writer.stop.get() {
+                writer.write(which).await;
+                writer
+                    .env
+                    .sleep(Duration::from_millis(writer.below(30)))
+                    .await;
+            }
+            a.set(a.get() - 1);
+        });
+        node.env().spawn("reader", async move {
+            while !reader.stop.get() {
+                reader.read(which).await;
+                reader
+                    .env
+                    .sleep(Duration::from_millis(reader.below(20)))
+                    .await;
+            }
+            b.set(b.get() - 1);
+        });
+    }
+    // Complete before anything fails: the first store a pair gets is the one it knows.
+    while meta.state().epoch.0 < 2 {
+        world.sleep(Duration::from_millis(10)).await;
+    }
+    make_trouble(&world, &meta, &stores, story).await;
+
+    // All is mended.
+    world.net().heal();
+    for member in [ZERO, ONE] {
+        let node = world.node(host(member));
+        node.disk().set_faults(DiskFaults::default());
+        node.disk().set_capacity(u64::MAX);
+        node.disk().set_hung(false);
+        node.resume();
+        if !node.is_running() {
+            start_data(&world, &stores, member);
+        }
+    }
+    client.stop.set(true);
+    let mut quiet = 0;
+    for _ in 0..6000 {
+        world.sleep(Duration::from_millis(100)).await;
+        quiet = match running.get() == 0 && meta.state().mode == Mode::Both {
+            true => quiet + 1,
+            false => 0,
+        };
+        if quiet == 60 {
+            break;
+        }
+    }
+    assert_eq!(
+        quiet,
+        60,
+        "not mended: {}, {} run",
+        meta.state(),
+        running.get()
+    );
+    assert!(client.writes.get() > 100, "{} writes", client.writes.get());
+    assert!(client.reads.get() > 100, "{} reads", client.reads.get());
+    let stores = stores.borrow().clone().map(Option::unwrap);
+    let (zero, one) = (content(&stores[0]).await, content(&stores[1]).await);
+    assert_eq!(zero.len(), one.len());
+    for (object, bytes) in &zero {
+        assert!(*bytes == one[object], "the copies of {object} differ");
+    }
+    for (which, known) in client.known.iter().enumerate() {
+        let bytes = zero.get(&object(1 + which as u64));
+        for (cell, version) in known.acknowledged.iter().enumerate() {
+            let at = cell * CELL as usize;
+            let found = bytes
+                .and_then(|bytes| bytes.get(at..at + 8))
+                .map_or(0, |word| u64::from_le_bytes(word.try_into().unwrap()));
+            assert_eq!(found, version.get(), "cell {cell} of object {which}");
+        }
+    }
+    // Nothing is in doubt for ever.
+    for store in &stores {
+        assert_eq!(store.dirty_region_count(), 0);
+    }
+}
+
+async fn make_trouble(world: &World, meta: &Meta, stores: &Stores, story: Story) {
+    let mut rng = world.rng("trouble");
+    let mut kinds = vec![];
+    for (wanted, kind) in [
+        (story.kills, 0),
+        (story.power_cuts, 1),
+        (story.cuts, 2),
+        (story.cuts, 3),
+        (story.pauses, 4),
+        (story.full_disks, 5),
+        (story.disk_errors, 6),
+        (story.wipes, 7),
+    ] {
+        if wanted {
+            kinds.push(kind);
+        }
+    }
+    let rounds = if kinds.is_empty() { 1 } else { 8 };
+    for _ in 0..rounds {
+        world
+            .sleep(Duration::from_millis(300 + rng.below(1500)))
+            .await;
+        let Some(kind) = rng.choose(&kinds).copied() else {
+            continue;
+        };
+        let member = if rng.below(2) == 0 { ZERO } else { ONE };
+        let node = world.node(host(member));
+        match kind {
+            0 => {
+                node.kill();
+                world.sleep(Duration::from_millis(rng.below(1500))).await;
+                start_data(world, stores, member);
+            }
+            1 => {
+                // The other copy of what it may lose must be whole: that is what a pair is for.
+                wait_for_both(world, meta).await;
+                node.power_cut();
+                world.sleep(Duration::from_millis(rng.below(1500))).await;
+                start_data(world, stores, member);
+                wait_for_both(world, meta).await;
+            }
+            2 => {
+                world.net().cut("d0", "d1");
+                world.sleep(Duration::from_millis(rng.below(3000))).await;
+                world.net().heal();
+            }
+            3 => {
+                let others = ["d0", "d1", "meta", "client"];
+                let other = others[rng.below(4) as usize];
+                if other != host(member) {
+                    world.net().cut(host(member), other);
+                    if rng.below(2) == 0 {
+                        world.net().cut_one_way(host(member), "meta");
+                    }
+                }
+                world.sleep(Duration::from_millis(rng.below(3000))).await;
+                world.net().heal();
+            }
+            4 => {
+                node.pause();
+                world.sleep(Duration::from_millis(rng.below(2500))).await;
+                node.resume();
+            }
+            5 => {
+                node.disk()
+                    .set_capacity(node.disk().used() + rng.below(300_000));
+                world.sleep(Duration::from_millis(rng.below(3000))).await;
+                node.disk().set_capacity(u64::MAX);
+            }
+            6 => {
+                node.disk().set_faults(DiskFaults {
+                    read_error_ppm: 20_000,
+                    write_error_ppm: 50_000,
+                    ..DiskFaults::default()
+                });
+                world.sleep(Duration::from_millis(rng.below(2000))).await;
+                node.disk().set_faults(DiskFaults::default());
+            }
+            _ => {
+                wait_for_both(world, meta).await;
+                node.kill();
+                node.disk().wipe();
+                world.sleep(Duration::from_millis(rng.below(1500))).await;
+                start_data(world, stores, member);
+                wait_for_both(world, meta).await;
+            }
+        }
+    }
+}
+
+/// Both serve, and long enough that what one of them could lose is known to be on the other's disk
+/// or in its list.
+async fn wait_for_both(world: &World, meta: &Meta) {
+    while meta.state().mode != Mode::Both {
+        world.sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Seeds of every run; `SEED=n` replays one.
+fn seeds(first: u64, count: u64) -> Vec<u64> {
+    match std::env::var("SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (first..first + count).collect(),
+    }
+}
+
+#[test]
+fn in_calm() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(1, 2) {
+            run(seed, Story { protocol, ..CALM });
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let story = Story {
+        kills: true,
+        cuts: true,
+        ..CALM
+    };
+    assert_eq!(run(5, story), run(5, story));
+}
+
+#[test]
+fn with_kills() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(10, 5) {
+            let story = Story {
+                protocol,
+                kills: true,
+                ..CALM
+            };
+            run(seed, story);
+        }
+    }
+}
+
+#[test]
+fn with_power_cuts_and_wiped_disks() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(20, 5) {
+            let story = Story {
+                protocol,
+                power_cuts: true,
+                wipes: true,
+                ..CALM
+            };
+            run(seed, story);
+        }
+    }
+}
+
+#[test]
+fn with_cuts_and_pauses() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(30, 5) {
+            let story = Story {
+                protocol,
+                cuts: true,
+                pauses: true,
+                ..CALM
+            };
+            run(seed, story);
+        }
+    }
+}
+
+#[test]
+fn with_full_disks() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(40, 5) {
+            let story = Story {
+                protocol,
+                full_disks: true,
+                ..CALM
+            };
+            run(seed, story);
+        }
+    }
+}
+
+#[test]
+fn with_disk_errors() {
+    for seed in seeds(50, 5) {
+        let story = Story {
+            disk_errors: true,
+            ..CALM
+        };
+        run(seed, story);
+    }
+}
+
+#[test]
+fn with_everything() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(60, 5) {
+            let story = Story {
+                protocol,
+                kills: true,
+                power_cuts: false,
+                cuts: true,
+                pauses: true,
+                full_disks: true,
+                disk_errors: true,
+                wipes: false,
+            };
+            run(seed, story);
+        }
+    }
+}
