@@ -31,7 +31,10 @@ pub(crate) fn on_fence(node: &Rc<Node>, request: weft_rpc::Request) {
     if message.session != 0 {
         node.sessions.borrow_mut().fence(message.session);
     }
-    if message.refuse_only {
+    if message.settled {
+        node.marks.session_ended(message.session);
+    }
+    if message.refuse_only || message.settled {
         return request
             .replier
             .send::<proto::FenceRequest>(&proto::FenceReply::default(), Payload::none());
@@ -89,8 +92,8 @@ async fn settle_all(
     if with_twin && session != 0 {
         let refuse = proto::FenceRequest {
             session,
-            objects: Vec::new(),
             refuse_only: true,
+            ..Default::default()
         };
         node.link.call(&refuse, Payload::none()).await?;
     }
@@ -98,7 +101,7 @@ async fn settle_all(
     for &object in objects {
         if with_twin {
             for region in dirty_on_either(node, state, object).await? {
-                settle::settle_region(node, state.epoch, region, node.me, false).await?;
+                settle::settle_region(node, state.epoch, region, settle::from_here(node)).await?;
             }
         }
         // Writes of the session that were in progress have ended: they hold their blocks.
@@ -107,6 +110,17 @@ async fn settle_all(
         held.granted().await;
         let length = node.store.length(object).await;
         lengths.push(length.map_err(|error| Unsettled::Errno(error.errno()))?);
+    }
+    if session != 0 {
+        let settled = proto::FenceRequest {
+            session,
+            settled: true,
+            ..Default::default()
+        };
+        if with_twin {
+            node.link.call(&settled, Payload::none()).await?;
+        }
+        node.marks.session_ended(session);
     }
     if node.side.borrow().epoch() != state.epoch {
         return Err(Unsettled::Stale);

@@ -272,14 +272,16 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
             still_follows(&node, message.epoch)?;
             node.marks.compared_by_twin(region);
             let sums = node.store.checksums(object, message.region).await;
-            sums.map_err(|error| node.store_failed(error))
+            let sums = sums.map_err(|error| node.store_failed(error))?;
+            Ok((sums, node.marks.is_unconfirmed(region)))
         };
         match summed.await {
-            Ok(sums) => {
+            Ok((sums, unconfirmed)) => {
                 let reply = proto::ChecksumsReply {
                     checksums: sums.checksums,
                     length: sums.length,
                     exists: sums.exists,
+                    unconfirmed,
                 };
                 request
                     .replier
@@ -315,6 +317,16 @@ fn on_fill(node: &Rc<Node>, request: Request) {
             let held = enqueue(&node, object, spans, Kind::TwinChange)?;
             held.granted().await;
             still_follows(&node, message.epoch)?;
+            if !message.expected.is_empty() {
+                let block = message.blocks.iter().chain(&message.holes).min();
+                let region = block.map_or(0, |block| block / REGION_BLOCKS);
+                let region = u32::try_from(region).unwrap_or(u32::MAX);
+                let sums = node.store.checksums(object, region).await;
+                let sums = sums.map_err(|error| node.store_failed(error))?;
+                if sums.checksums != message.expected {
+                    return Err(Failed::Errno(libc::EAGAIN));
+                }
+            }
             let bytes = request.payload.len() as u64;
             let fill = Fill {
                 blocks: message.blocks,

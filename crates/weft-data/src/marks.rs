@@ -178,6 +178,19 @@ impl Marks {
         inner.unconfirmed.extend(later);
     }
 
+    /// The session has ended, and what it wrote is on both members: it gives back what it may write
+    /// only when that is so, and the rest has been compared.
+    pub fn session_ended(&self, session: u64) {
+        self.confirmed_below(session, u64::MAX);
+    }
+
+    /// A client has written here and will send, or has sent, the same to the twin.
+    pub fn is_unconfirmed(&self, region: Region) -> bool {
+        let inner = self.0.borrow();
+        let entry = inner.regions.get(&region);
+        entry.is_some_and(|entry| !entry.unconfirmed.is_empty())
+    }
+
     /// The copies of this region are known to be possibly different: somebody will settle it.
     pub fn is_doubtful(&self, region: Region) -> bool {
         let inner = self.0.borrow();
@@ -221,7 +234,8 @@ impl Marks {
         }
     }
 
-    /// Regions that have been quiet for `age`: settled ones, and doubtful ones.
+    /// Regions that have been quiet for `age`: settled ones, and doubtful ones. What waits for a
+    /// client's word is neither: its other copy may be on its way.
     fn quiet(&self, age: Duration, now: Now, max: usize) -> (Vec<(Region, u64)>, Vec<Region>) {
         let inner = self.0.borrow();
         let (mut settled, mut doubtful) = (Vec::new(), Vec::new());
@@ -229,7 +243,10 @@ impl Marks {
             if entry.running > 0 || now < entry.touched + age {
                 continue;
             }
-            if !entry.is_settled() {
+            if !entry.unconfirmed.is_empty() {
+                continue;
+            }
+            if entry.doubtful {
                 doubtful.push(*region);
             } else {
                 settled.push((*region, entry.version));

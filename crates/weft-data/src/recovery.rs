@@ -177,7 +177,7 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
             node.env.sleep(AGAIN).await;
             continue;
         };
-        match settle::settle_region(node, state.epoch, region, node.me, false).await {
+        match settle::settle_region(node, state.epoch, region, settle::from_here(node)).await {
             Ok(compared) => {
                 moved += compared.bytes;
                 node.metrics.recovered_bytes.inc_by(compared.bytes);

@@ -42,12 +42,17 @@ pub(crate) enum Unsettled {
     Bad,
     /// The objects have different lengths: the lock of the whole object is needed.
     NeedsWhole,
+    /// The twin's copy changed since it was compared.
+    Again,
+    /// A client that sends both copies itself is at it.
+    Unconfirmed,
 }
 
 impl From<TwinError> for Unsettled {
     fn from(error: TwinError) -> Unsettled {
         match error {
             TwinError::Failed(Failed::Errno(libc::EDEADLK)) => Unsettled::GiveWay,
+            TwinError::Failed(Failed::Errno(libc::EAGAIN)) => Unsettled::Again,
             TwinError::Failed(Failed::Errno(errno)) => Unsettled::Errno(errno),
             TwinError::Failed(Failed::Stale(_)) => Unsettled::Stale,
             TwinError::Failed(_) | TwinError::Lost => Unsettled::Lost,
@@ -76,17 +81,36 @@ pub(crate) fn span_of(region: Region) -> Range<u64> {
     start..start + REGION_BYTES
 }
 
-/// Makes both copies of a region what `truth` holds; `clear` takes it out of both modified lists as
-/// well (it is made stable for that).
+/// Which copy counts, and who else may be changing the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// Both copies are to be what this member holds.
+    pub truth: Member,
+    /// Clients may send copies to the twin that this member does not see: nothing is overwritten
+    /// that was not compared, and nothing that a client has not said to be on both.
+    pub carefully: bool,
+    /// Take the region out of both modified lists as well; it is made stable for that.
+    pub clear: bool,
+}
+
+/// This member's copy counts, and nobody else changes the twin's.
+pub(crate) fn from_here(node: &Node) -> Manner {
+    Manner {
+        truth: node.me,
+        carefully: false,
+        clear: false,
+    }
+}
+
+/// Makes both copies of a region the same.
 ///
 /// # Errors
-/// [`Unsettled`]; never `GiveWay` or `NeedsWhole`.
+/// [`Unsettled`]; never `GiveWay`, `NeedsWhole` or `Again`.
 pub(crate) async fn settle_region(
     node: &Rc<Node>,
     epoch: Epoch,
     region: Region,
-    truth: Member,
-    clear: bool,
+    manner: Manner,
 ) -> Result<Compared, Unsettled> {
     let mut whole = false;
     loop {
@@ -96,19 +120,19 @@ pub(crate) async fn settle_region(
         if node.side.borrow().epoch() != epoch {
             return Err(Unsettled::Stale);
         }
-        match compare(node, epoch, region, truth, whole).await {
+        match compare(node, epoch, region, manner, whole).await {
             Ok(compared) => {
                 if node.side.borrow().epoch() != epoch {
                     return Err(Unsettled::Stale);
                 }
                 node.marks.settled(region, node.now());
-                if clear {
+                if manner.clear {
                     marks::clear_compared(node, epoch, region).await;
                 }
                 return Ok(compared);
             }
             Err(Unsettled::NeedsWhole) => whole = true,
-            Err(Unsettled::GiveWay) => {
+            Err(Unsettled::GiveWay | Unsettled::Again) => {
                 drop(held);
                 node.env.sleep(GIVE_WAY).await;
             }
@@ -119,11 +143,16 @@ pub(crate) async fn settle_region(
 
 /// Settles a region about which nobody came with certainty for a long time.
 pub(crate) async fn settle_quiet_region(node: &Rc<Node>, epoch: Epoch, region: Region) {
-    match settle_region(node, epoch, region, node.me, true).await {
+    let manner = Manner {
+        truth: node.me,
+        carefully: true,
+        clear: true,
+    };
+    match settle_region(node, epoch, region, manner).await {
         Ok(compared) if compared.differed => {
             tracing::info!(object = %region.object, region = region.index, "made a region equal");
         }
-        Ok(_) | Err(Unsettled::Stale | Unsettled::Lost) => {}
+        Ok(_) | Err(Unsettled::Stale | Unsettled::Lost | Unsettled::Unconfirmed) => {}
         Err(error) => {
             tracing::warn!(object = %region.object, region = region.index, ?error,
                 "a region could not be made equal");
@@ -136,10 +165,13 @@ async fn compare(
     node: &Rc<Node>,
     epoch: Epoch,
     region: Region,
-    truth: Member,
+    manner: Manner,
     whole: bool,
 ) -> Result<Compared, Unsettled> {
     let object = region.object;
+    if manner.carefully && node.marks.is_unconfirmed(region) {
+        return Err(Unsettled::Unconfirmed);
+    }
     let request = proto::ChecksumsRequest {
         epoch: epoch.0,
         object: Some(to_name(object)),
@@ -152,6 +184,9 @@ async fn compare(
     .await;
     let ours = ours.map_err(|error| of_store(node, error))?;
     let (theirs, _) = theirs?;
+    if manner.carefully && theirs.unconfirmed {
+        return Err(Unsettled::Unconfirmed);
+    }
     let mut compared = Compared {
         bytes: ours.checksums.len().max(theirs.checksums.len()) as u64 * BLOCK_BYTES,
         differed: false,
@@ -160,7 +195,7 @@ async fn compare(
     if shapes_differ && !whole {
         return Err(Unsettled::NeedsWhole);
     }
-    let from_here = truth == node.me;
+    let from_here = manner.truth == node.me;
     let first = u64::from(region.index) * REGION_BLOCKS;
     let (mut blocks, mut holes, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..ours.checksums.len().max(theirs.checksums.len()) {
@@ -191,7 +226,19 @@ async fn compare(
     compared.bytes += blocks.len() as u64 * BLOCK_BYTES;
     let length = whole.then_some(length);
     if from_here {
-        fill_twin(node, epoch, object, blocks, holes, length, exists).await?;
+        let shape = proto::FillRequest {
+            epoch: epoch.0,
+            object: Some(to_name(object)),
+            holes,
+            length,
+            exists,
+            expected: match manner.carefully {
+                true => theirs.checksums,
+                false => Vec::new(),
+            },
+            blocks: Vec::new(),
+        };
+        fill_twin(node, shape, object, blocks).await?;
     } else {
         let (mut fill, bad) = fetch_from_twin(node, epoch, object, &blocks).await?;
         if !bad.is_empty() {
@@ -207,37 +254,27 @@ async fn compare(
     Ok(compared)
 }
 
+/// Sends `request` with these blocks of this member's copy.
 async fn fill_twin(
     node: &Rc<Node>,
-    epoch: Epoch,
+    mut request: proto::FillRequest,
     object: ObjectId,
     blocks: Vec<u64>,
-    mut holes: Vec<u64>,
-    length: Option<u64>,
-    exists: bool,
 ) -> Result<(), Unsettled> {
     let fetched = node.store.fetch(object, &blocks).await;
     let fetched = fetched.map_err(|error| of_store(node, error))?;
-    let (mut sent, mut parts) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
     for (block, fetched) in blocks.into_iter().zip(fetched) {
         match fetched {
             Fetched::Data(data) => {
-                sent.push(block);
+                request.blocks.push(block);
                 parts.push(data);
             }
-            Fetched::Hole => holes.push(block),
+            Fetched::Hole => request.holes.push(block),
             Fetched::Bad => return Err(Unsettled::Bad),
         }
     }
-    holes.sort_unstable();
-    let request = proto::FillRequest {
-        epoch: epoch.0,
-        object: Some(to_name(object)),
-        blocks: sent,
-        holes,
-        length,
-        exists,
-    };
+    request.holes.sort_unstable();
     node.link.call(&request, Payload::parts(parts)).await?;
     Ok(())
 }
@@ -252,7 +289,13 @@ pub(crate) async fn give_blocks(
     let mut blocks = blocks.to_vec();
     blocks.sort_unstable();
     blocks.dedup();
-    fill_twin(node, epoch, object, blocks, Vec::new(), None, true).await
+    let request = proto::FillRequest {
+        epoch: epoch.0,
+        object: Some(to_name(object)),
+        exists: true,
+        ..Default::default()
+    };
+    fill_twin(node, request, object, blocks).await
 }
 
 /// Blocks of the twin's copy, and which of them are bad there.

@@ -1,10 +1,13 @@
-//! What tools ask of a data server: its objects and their checksums, to compare both copies from outside (`weft
-//! fsck --data`). Nothing here changes anything or waits for writes: a tool that sees a difference
-//! looks again.
+//! What tools ask of a data server: its objects and their checksums, to compare both copies from
+//! outside (`weft fsck --data`). Nothing here changes anything, and the two members are asked at
+//! different times: a tool that sees a difference looks again.
 
 use crate::forward;
+use crate::locks::Kind;
 use crate::server::{Node, from_name};
+use crate::settle::span_of;
 use std::rc::Rc;
+use weft_pair::recovery::Region;
 use weft_rpc::{Payload, Request};
 use weft_wire::{Failed, Rpc, proto};
 
@@ -28,6 +31,13 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
     node.clone().spawn("checksums for a tool", async move {
         let summed = async {
             let object = from_name(message.object)?;
+            let region = Region {
+                object,
+                index: message.region,
+            };
+            let span = vec![span_of(region)];
+            let held = node.locks.enqueue(object, span, Kind::Read);
+            held.granted().await;
             let sums = node.store.checksums(object, message.region).await;
             sums.map_err(|error| node.store_failed(error))
         };
@@ -37,6 +47,7 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
                     checksums: sums.checksums,
                     length: sums.length,
                     exists: sums.exists,
+                    unconfirmed: false,
                 };
                 request
                     .replier

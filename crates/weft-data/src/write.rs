@@ -6,7 +6,7 @@ use crate::link::TwinError;
 use crate::locks::{Kind, Ticket, WHOLE, blocks_around};
 use crate::marks::{Ended, Intent};
 use crate::server::{Node, from_name, to_name};
-use crate::settle::{self, Unsettled};
+use crate::settle::{self, Manner, Unsettled};
 use bytes::Bytes;
 use futures_util::future::join;
 use std::ops::Range;
@@ -635,8 +635,13 @@ async fn conclude(
             drop(held);
             // Nobody was promised the new bytes.
             if let Some(truth) = equal_to {
+                let manner = Manner {
+                    truth,
+                    carefully: false,
+                    clear: false,
+                };
                 for region in regions {
-                    let settled = settle::settle_region(node, asker.epoch, region, truth, false);
+                    let settled = settle::settle_region(node, asker.epoch, region, manner);
                     if let Err(error) = settled.await {
                         tracing::warn!(?region, ?error, "copies differ after a failed change");
                     }

@@ -229,7 +229,7 @@ fn a_fenced_session_is_refused_and_what_it_left_is_made_equal() {
         let fence = proto::FenceRequest {
             session: SESSION,
             objects: vec![named(1), named(2), named(3)],
-            refuse_only: false,
+            ..Default::default()
         };
         let reply = bed.meta.order(ONE, &fence).await.unwrap();
         bed.assert_equal().await;

@@ -18,7 +18,7 @@ use weft_env::Env;
 use weft_objects::Store;
 use weft_pair::Mode;
 use weft_rpc::{CallError, Connection, Local, Payload};
-use weft_sim::{DiskFaults, Rng, World};
+use weft_sim::{DiskFaults, Logs, Rng, World};
 use weft_types::{Member, ObjectId};
 use weft_wire::proto::{self, Identity, Protocol, identity::Role};
 use weft_wire::{Failed, Rpc};
@@ -138,6 +138,18 @@ impl Client {
         }
     }
 
+    /// Every write below is on both members.
+    fn confirmed_below(&self) -> u64 {
+        let known = self.known.iter();
+        let running = known.flat_map(|known| {
+            let cells = known.written.iter().zip(&known.acknowledged);
+            cells
+                .filter(|(written, acknowledged)| written.get() != acknowledged.get())
+                .map(|(written, _)| written.get())
+        });
+        running.min().unwrap_or(0)
+    }
+
     /// Writes until it is acknowledged; a full disk ends it, too: then the cells hold either.
     async fn write(&self, which: usize) {
         let object = object(1 + which as u64);
@@ -156,9 +168,10 @@ impl Client {
         }
         let payload = bytes.freeze();
         let even = (first / 64).is_multiple_of(2);
+        let mut protocol = self.protocol;
         loop {
             let state = self.meta.state();
-            let targets = match (state.mode, self.protocol) {
+            let targets = match (state.mode, protocol) {
                 (Mode::Both, Protocol::ClientSync) => vec![ZERO, ONE],
                 (Mode::Both, _) => vec![if even { ZERO } else { ONE }],
                 (mode, _) => mode.sole().into_iter().collect(),
@@ -172,9 +185,10 @@ impl Client {
                     offset: first * CELL,
                     length: payload.len() as u32,
                 }],
-                protocol: self.protocol.into(),
+                protocol: protocol.into(),
                 operation: version,
-                confirmed_below: 0,
+                // Other writers of this session have older ones in progress.
+                confirmed_below: self.confirmed_below(),
             };
             let asked = targets
                 .iter()
@@ -186,8 +200,15 @@ impl Client {
             let refused = answers
                 .iter()
                 .any(|answer| matches!(answer, Err(CallError::Failed(Failed::Errno(_)))));
+            let lost = answers
+                .iter()
+                .any(|answer| matches!(answer, Err(CallError::Lost(_))));
             if refused {
                 self.refused.set(self.refused.get() + 1);
+                // One member may have it: let a leader make the copies equal.
+                if !lost {
+                    protocol = Protocol::ServerSync;
+                }
             }
             for answer in answers {
                 match answer {
@@ -298,9 +319,25 @@ fn run(seed: u64, story: Story) -> u64 {
     let world = World::new(seed);
     world.set_limit(Duration::from_secs(1200));
     let world = Rc::new(world);
-    let scenario = tell(world.clone(), story);
-    world.block_on(scenario);
+    let logs = Logs::new(tracing::Level::DEBUG);
+    let told = PrintOnPanic(logs.clone());
+    logs.collect(|| world.block_on(tell(world.clone(), story)));
+    drop(told);
     world.digest()
+}
+
+/// Shows what was logged when a run fails.
+struct PrintOnPanic(Logs);
+
+impl Drop for PrintOnPanic {
+    #[allow(clippy::disallowed_macros)]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for line in self.0.lines() {
+                eprintln!("{line}");
+            }
+        }
+    }
 }
 
 async fn tell(world: Rc<World>, story: Story) {
