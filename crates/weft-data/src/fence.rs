@@ -30,11 +30,9 @@ pub(crate) fn on_fence(node: &Rc<Node>, request: weft_rpc::Request) {
     // Without a session only the lengths are wanted.
     if message.session != 0 {
         node.sessions.borrow_mut().fence(message.session);
-    }
-    if message.settled {
         node.marks.session_ended(message.session);
     }
-    if message.refuse_only || message.settled {
+    if message.refuse_only {
         return request
             .replier
             .send::<proto::FenceRequest>(&proto::FenceReply::default(), Payload::none());
@@ -110,17 +108,6 @@ async fn settle_all(
         held.granted().await;
         let length = node.store.length(object).await;
         lengths.push(length.map_err(|error| Unsettled::Errno(error.errno()))?);
-    }
-    if session != 0 {
-        let settled = proto::FenceRequest {
-            session,
-            settled: true,
-            ..Default::default()
-        };
-        if with_twin {
-            node.link.call(&settled, Payload::none()).await?;
-        }
-        node.marks.session_ended(session);
     }
     if node.side.borrow().epoch() != state.epoch {
         return Err(Unsettled::Stale);

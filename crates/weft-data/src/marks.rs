@@ -178,10 +178,19 @@ impl Marks {
         inner.unconfirmed.extend(later);
     }
 
-    /// The session has ended, and what it wrote is on both members: it gives back what it may write
-    /// only when that is so, and the rest has been compared.
+    /// The session has ended: its client will neither send its second copies nor say that it has.
     pub fn session_ended(&self, session: u64) {
-        self.confirmed_below(session, u64::MAX);
+        let inner = &mut *self.0.borrow_mut();
+        let later = inner.unconfirmed.split_off(&(session, u64::MAX));
+        let ended = inner.unconfirmed.split_off(&(session, 0));
+        for (operation, regions) in ended {
+            for region in regions {
+                if let Some(entry) = inner.regions.get_mut(&region) {
+                    entry.doubtful |= entry.unconfirmed.remove(&operation);
+                }
+            }
+        }
+        inner.unconfirmed.extend(later);
     }
 
     /// A client has written here and will send, or has sent, the same to the twin.

@@ -618,7 +618,11 @@ async fn conclude(
             Ok(true)
         }
         Answer::Done { both: false } => {
-            if state.mode == Mode::Both && node.side.borrow().epoch() == state.epoch {
+            let session_lives = !node.sessions.borrow().is_fenced(asker.session());
+            if state.mode == Mode::Both
+                && node.side.borrow().epoch() == state.epoch
+                && session_lives
+            {
                 // The client sends the other copy.
                 let ended = Ended::WhenConfirmed(asker.session(), asker.operation);
                 intent.end(ended, now);

@@ -439,6 +439,14 @@ async fn tell(world: Rc<World>, story: Story) {
         meta.state(),
         running.get()
     );
+    // The client leaves without a word about its last writes.
+    let fence = proto::FenceRequest {
+        session: SESSION,
+        objects: (1..=OBJECTS).map(|ino| name(object(ino))).collect(),
+        refuse_only: false,
+    };
+    meta.order(ZERO, &fence).await.unwrap();
+    world.sleep(Duration::from_secs(6)).await;
     assert!(client.writes.get() > 100, "{} writes", client.writes.get());
     assert!(client.reads.get() > 100, "{} reads", client.reads.get());
     let stores = stores.borrow().clone().map(Option::unwrap);
