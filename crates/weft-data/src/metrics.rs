@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Requests of clients that were served, by nothing: reads.
+/// Reads of clients that were served.
 pub(crate) const READS: &str = "weft_data_reads";
 /// Bytes read by clients.
 pub(crate) const READ_BYTES: &str = "weft_data_read_bytes";
@@ -120,5 +120,28 @@ impl Metrics {
         let mut page = String::new();
         encode(&mut page, &self.registry).expect("a String takes everything");
         page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operators_page_names_every_figure() {
+        let page = include_str!("../../../docs/operating/metrics.md");
+        let metrics = Metrics::new().page();
+        let types = metrics.lines().filter_map(|l| l.strip_prefix("# TYPE "));
+        let mut count = 0;
+        for line in types {
+            let (name, kind) = line.split_once(' ').unwrap();
+            let shown = match kind {
+                "counter" => format!("| `{name}_total` | counter |"),
+                _ => format!("| `{name}` | gauge |"),
+            };
+            assert!(page.contains(&shown), "{shown}");
+            count += 1;
+        }
+        assert_eq!(page.matches("| `weft_data_").count(), count);
     }
 }
