@@ -9,6 +9,7 @@ mod ci;
 mod cluster;
 mod demo;
 mod run;
+mod suites;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ enum Chore {
     },
     /// Formats the source and applies what clippy can mend by itself.
     Fix,
+    /// Test suites that others wrote, on a mount of a whole cluster, as root.
+    Suites(suites::Suites),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Chore::Ci => ci::ci(),
         Chore::Demo { keep } => demo::demo(keep),
         Chore::Fix => ci::fix(),
+        Chore::Suites(arguments) => suites::suites(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
