@@ -62,6 +62,20 @@ pub trait Driver {
     fn sync_dir(&self, path: &Path) -> LocalBoxFuture<'static, io::Result<()>>;
     /// Room on the file system that holds `path`.
     fn space(&self, path: &Path) -> io::Result<SpaceReport>;
+    /// See [`Env::lock`]. Unless there can be a second process nothing is to be done.
+    fn lock(&self, _path: &Path) -> io::Result<Lock> {
+        Ok(Lock(Box::new(())))
+    }
+}
+
+/// A lock on a file that no other process has. Let go when it is dropped or the process ends.
+pub struct Lock(#[allow(dead_code)] Box<dyn std::any::Any>);
+
+impl Lock {
+    /// Wraps what holds it.
+    pub fn new(holder: impl std::any::Any) -> Lock {
+        Lock(Box::new(holder))
+    }
 }
 
 /// A running task.
@@ -241,6 +255,15 @@ impl Env {
     /// As the operating system's.
     pub async fn sync_dir(&self, path: &Path) -> io::Result<()> {
         self.0.sync_dir(path).await
+    }
+
+    /// Locks a file, which is made if it is not there, so that a second process that is started on
+    /// the same directory by mistake finds out.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if another process has it; else as the operating system's.
+    pub fn lock(&self, path: &Path) -> io::Result<Lock> {
+        self.0.lock(path)
     }
 
     /// Room on the file system that holds `path`.

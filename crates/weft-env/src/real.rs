@@ -1,8 +1,8 @@
 //! The real world: tokio's single-threaded runtime, sockets and files of the operating system.
 
 use crate::{
-    DirItem, Driver, Env, File, FileDriver, Listener, ListenerDriver, Mono, OpenMode, SpaceReport,
-    Stream, StreamDriver, TaskDriver, Wall,
+    DirItem, Driver, Env, File, FileDriver, Listener, ListenerDriver, Lock, Mono, OpenMode,
+    SpaceReport, Stream, StreamDriver, TaskDriver, Wall,
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -189,6 +189,17 @@ impl Driver for RealDriver {
     fn sync_dir(&self, path: &Path) -> LocalBoxFuture<'static, io::Result<()>> {
         let path = path.to_owned();
         offload(move || std::fs::File::open(path)?.sync_all()).boxed_local()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        let mut options = std::fs::OpenOptions::new();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Lock::new(file))
     }
 
     fn space(&self, path: &Path) -> io::Result<SpaceReport> {
