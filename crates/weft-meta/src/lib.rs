@@ -25,5 +25,6 @@ mod startup;
 mod status;
 
 pub use error::MetaError;
+pub use metrics::METRICS;
 pub use server::{Server, start};
 pub use settings::{JournalSettings, PairSettings, Settings};

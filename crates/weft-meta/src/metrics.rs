@@ -1,4 +1,4 @@
-//! What this server counts, for operators: `docs/operating/metrics.md` has the table.
+//! What this server counts, for operators: the table in `docs/operating/metrics.md` (tested).
 
 use crate::MetaError;
 use crate::server::{Core, Meta};

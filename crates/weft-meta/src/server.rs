@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use weft_coordinator::{Coordinator, CoordinatorError, Embedded};
-use weft_env::{Env, Task};
+use weft_env::{Env, Lock, Task};
 use weft_namespace::State;
 use weft_rpc::{Connection, Handler, Local, Replier, Request};
 use weft_types::{Epoch, Ino, ROOT_INO, SLOTS, SessionId, Sn};
@@ -72,6 +72,8 @@ pub(crate) struct Core {
     /// Time of the last entry, in nanoseconds: entries never go back in time.
     pub last_time: i128,
     pub entries_since_image: u64,
+    /// On the directory.
+    lock: Option<Lock>,
 }
 
 /// A running server.
@@ -89,6 +91,7 @@ pub struct Server {
 pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
     settings.check()?;
     weft_journal::make_dir(&env, &settings.dir).await?;
+    let lock = lock(&env, &settings)?;
     let coordinator = Box::new(Embedded::open(&env, settings.dir.clone()).await?);
     let view = take_epoch(&*coordinator, &settings).await?;
     let epoch = Epoch(group_of(&view, &settings).map_or(0, |group| group.epoch));
@@ -127,6 +130,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         next_connection: 1,
         last_time: started.last_time,
         entries_since_image: started.entries_since_image,
+        lock: Some(lock),
     };
     let meta = Rc::new(Meta {
         env: env.clone(),
@@ -169,6 +173,20 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         meta,
         address,
         metrics_address,
+    })
+}
+
+/// Keeps a second server, started by mistake, from writing into the same journal.
+fn lock(env: &Env, settings: &Settings) -> Result<Lock, MetaError> {
+    let path = settings.dir.join("lock");
+    env.lock(&path).map_err(|source| MetaError::Io {
+        what: match source.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                format!("another server runs in {}", settings.dir.display())
+            }
+            _ => format!("locking {}", path.display()),
+        },
+        source,
     })
 }
 
@@ -293,6 +311,7 @@ impl Server {
         }
         let parking = std::mem::take(&mut meta.core.borrow_mut().parking);
         drop(parking);
+        meta.core.borrow_mut().lock = None;
         tracing::info!("stopped");
     }
 }

@@ -202,3 +202,17 @@ fn noise_is_refused_and_the_server_lives() {
         server.stop().await;
     });
 }
+
+#[test]
+fn a_second_server_in_the_same_directory_is_refused() {
+    run(|env, dir| async move {
+        let first = server(&env, &dir).await;
+        let error = weft_meta::start(env.clone(), settings(&dir))
+            .await
+            .err()
+            .unwrap();
+        assert!(error.to_string().contains("another server"), "{error}");
+        first.stop().await;
+        server(&env, &dir).await.stop().await;
+    });
+}
