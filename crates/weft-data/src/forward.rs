@@ -5,9 +5,10 @@ use crate::marks::{self, Ended};
 use crate::server::{Node, from_name, to_name};
 use crate::settle::span_of;
 use crate::write::{Change, extents_of, holes_of};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
-use weft_objects::{Fetched, Fill};
+use weft_objects::{Fetched, Fill, Purpose, regions_of};
 use weft_pair::recovery::Region;
 use weft_rpc::{Payload, Request};
 use weft_types::{BLOCK_BYTES, Epoch, Ino, Member, ObjectId, REGION_BLOCKS};
@@ -327,6 +328,7 @@ fn on_fill(node: &Rc<Node>, request: Request) {
                     return Err(Failed::Errno(libc::EAGAIN));
                 }
             }
+            mark_fill(&node, object, &message).await?;
             let bytes = request.payload.len() as u64;
             let fill = Fill {
                 blocks: message.blocks,
@@ -347,6 +349,42 @@ fn on_fill(node: &Rc<Node>, request: Request) {
             Err(failed) => request.replier.fail(failed),
         }
     });
+}
+
+/// Puts what is filled in this member's list, too: the sender may lose to a power cut what it has not
+/// made stable, and then this member's list must say that the sender's copy lacks it.
+async fn mark_fill(
+    node: &Node,
+    object: ObjectId,
+    message: &proto::FillRequest,
+) -> Result<(), Failed> {
+    let length = node.store.length(object).await;
+    let old = length.map_err(|error| node.store_failed(error))?;
+    let blocks = message.blocks.iter().chain(&message.holes);
+    let mut regions: BTreeSet<u32> = blocks
+        .map(|block| u32::try_from(block / REGION_BLOCKS).unwrap_or(u32::MAX))
+        .collect();
+    if !message.exists {
+        regions.extend(regions_of(0, old.max(1)));
+    } else if let Some(new) = message.length
+        && new != old
+    {
+        regions.extend(regions_of(new.min(old), new.max(old)));
+    }
+    let purpose = match message.blocks.is_empty() {
+        true => Purpose::Free,
+        false => Purpose::Write,
+    };
+    for region in regions {
+        let marking = node.store.mark(
+            object,
+            region..region.saturating_add(1),
+            purpose,
+            node.settings.sync_marks,
+        );
+        marking.await.map_err(|error| node.store_failed(error))?;
+    }
+    Ok(())
 }
 
 /// METHOD 84.

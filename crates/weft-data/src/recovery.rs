@@ -11,6 +11,7 @@ use crate::server::{Node, Progress, from_name};
 use crate::settle::{self, Unsettled};
 use std::rc::Rc;
 use std::time::Duration;
+use weft_objects::Purpose;
 use weft_pair::PairState;
 use weft_pair::recovery::{Bucket, Plan, Region, Share, regions_of};
 use weft_rpc::Payload;
@@ -177,6 +178,20 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
             node.env.sleep(AGAIN).await;
             continue;
         };
+        // What the twin is given is not stable there at once: until it is, this list names it, also
+        // where it was only the plan that did (another store is filled with everything).
+        let index = region.index..region.index.saturating_add(1);
+        let marking = node.store.mark(
+            region.object,
+            index,
+            Purpose::Free,
+            node.settings.sync_marks,
+        );
+        if let Err(error) = marking.await {
+            node.store_failed(error);
+            node.env.sleep(PAUSE).await;
+            continue;
+        }
         match settle::settle_region(node, state.epoch, region, settle::from_here(node)).await {
             Ok(compared) => {
                 moved += compared.bytes;
