@@ -8,6 +8,7 @@ mod bench;
 mod ci;
 mod cluster;
 mod demo;
+mod fuzz;
 mod run;
 mod suites;
 
@@ -33,6 +34,14 @@ enum Chore {
         #[arg(long)]
         keep: bool,
     },
+    /// Feeds every decoder random bytes (needs a nightly compiler; installs cargo-fuzz).
+    Fuzz {
+        /// Only this target.
+        target: Option<String>,
+        /// Seconds for each.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
     /// Formats the source and applies what clippy can mend by itself.
     Fix,
     /// Test suites that others wrote, on a mount of a whole cluster, as root.
@@ -44,6 +53,7 @@ fn main() -> ExitCode {
         Chore::Bench(command) => bench::run(command),
         Chore::Ci => ci::ci(),
         Chore::Demo { keep } => demo::demo(keep),
+        Chore::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Chore::Fix => ci::fix(),
         Chore::Suites(arguments) => suites::suites(&arguments),
     };

@@ -13,7 +13,7 @@ pub mod proto {
 }
 
 pub use frame::{Frame, FrameError, HEADER_BYTES, Header, Kind};
-pub use message::{Failed, Rpc, method_name};
+pub use message::{Failed, Rpc, decodes, method_name};
 
 /// The version of the protocol that this build speaks. A peer with another one is refused.
 pub const PROTOCOL_VERSION: u32 = 1;

@@ -30,6 +30,19 @@ macro_rules! methods {
                 _ => "unknown",
             }
         }
+
+        /// Decodes bytes as the request of a method and as its reply, and says which of them they
+        /// are; for tests of the decoders. None if there is no such method.
+        pub fn decodes(method: u16, message: &[u8]) -> Option<(bool, bool)> {
+            use prost::Message as _;
+            match method {
+                $($number => Some((
+                    proto::$request::decode(message).is_ok(),
+                    <$reply>::decode(message).is_ok(),
+                )),)*
+                _ => None,
+            }
+        }
     };
 }
 

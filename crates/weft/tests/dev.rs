@@ -363,3 +363,81 @@ fn orders_and_tools_say_what_is_wrong() {
         "data.toml:2: unknown key `meat`; the nearest known key is `meta`",
     );
 }
+
+/// One HTTP request, as a scraper sends it.
+fn scrape(address: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
+}
+
+#[test]
+fn strangers_are_hung_up_on_and_metrics_stand_in_the_operators_table() {
+    let base = tempfile::tempdir().unwrap();
+    let dev = Dev::up(
+        &base.path().join("cluster"),
+        &["--no-mount", "--pairs", "1"],
+    );
+    let status: serde_json::Value =
+        serde_json::from_str(&dev.done(&["dev", "status", "--json"])).unwrap();
+    let processes = status["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 3);
+    let table = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/operating/metrics.md"
+    );
+    let table = fs::read_to_string(table).unwrap();
+    for process in processes {
+        let (name, address) = (&process["name"], process["address"].as_str().unwrap());
+        for round in 0..20 {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            stream
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
+            let mut bytes = content(round, 2_000);
+            if round % 2 == 1 {
+                // Begins as a frame does.
+                bytes[..5].copy_from_slice(b"WEFT\x01");
+            }
+            // The server may hang up before it has taken everything.
+            let _: std::io::Result<()> = stream.write_all(&bytes);
+            let _: std::io::Result<()> = stream.shutdown(std::net::Shutdown::Write);
+            let mut answer = Vec::new();
+            // An end or a reset, but not silence.
+            if let Err(error) = stream.read_to_end(&mut answer) {
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{name}");
+            }
+        }
+        // The last line may be written after the stranger was hung up on.
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let refused = || {
+            let log = fs::read_to_string(process["log"].as_str().unwrap()).unwrap();
+            log.matches("handshake refused").count()
+        };
+        while refused() < 20 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(refused(), 20, "{name}: a line for each stranger");
+        let page = scrape(process["metrics"].as_str().unwrap());
+        let metrics: Vec<&str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE "))
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        assert!(metrics.len() > 10, "{name}: {page}");
+        for metric in metrics {
+            assert!(
+                table.contains(&format!("`{metric}`")),
+                "{metric} is not in the table"
+            );
+        }
+    }
+    // They live, and serve.
+    let status = dev.done(&["status", "--json"]);
+    assert!(status.contains("\"serves\":true"), "{status}");
+    dev.end();
+}

@@ -92,8 +92,6 @@ pub struct Cluster {
     pub meta: Vec<Endpoint>,
     /// Pairs, from 0: member 0 and member 1.
     pub data: Vec<[Endpoint; 2]>,
-    /// Of the mount.
-    pub mount_metrics: String,
 }
 
 impl Cluster {
@@ -144,7 +142,6 @@ impl Cluster {
             id: format!("{:016x}", env.random()),
             meta,
             data,
-            mount_metrics: address()?,
         };
         let text = toml::to_string_pretty(&cluster)
             .map_err(|error| Error::Failed(format!("cannot write down the cluster: {error}")))?;

@@ -338,10 +338,6 @@ impl Supervisor {
     fn report(&self) -> Answer {
         let process = |(name, state): (&Name, &State)| {
             let endpoint = self.cluster.endpoint(*name);
-            let metrics = match name {
-                Name::Mount => Some(self.cluster.mount_metrics.clone()),
-                _ => endpoint.map(|one| one.metrics.clone()),
-            };
             Process {
                 name: name.to_string(),
                 pid: match state {
@@ -354,7 +350,7 @@ impl Supervisor {
                     State::Ended { how } => how.clone(),
                 },
                 address: endpoint.map(|one| one.address.clone()),
-                metrics,
+                metrics: endpoint.map(|one| one.metrics.clone()),
                 log: name.place(&self.directory).log.display().to_string(),
             }
         };
