@@ -4,8 +4,11 @@ use crate::run::{Outcome, cargo, has, root, step};
 use std::fs;
 use std::process::Command;
 
-/// Targets, and the kept files that their corpus begins with (a byte that the target wants first, file).
-const TARGETS: &[(&str, &[(Option<u8>, &str)])] = &[
+/// A kept file that a corpus begins with, behind a byte that the target wants first.
+type Kept = (Option<u8>, &'static str);
+
+/// Targets, and the kept files that their corpus begins with.
+const TARGETS: &[(&str, &[Kept])] = &[
     ("frame", &[(None, "frame-v1/write.bin")]),
     ("messages", &[(Some(64), "frame-v1/write.bin")]),
     ("image", &[(None, "image-v1/image-00000000000000000007")]),

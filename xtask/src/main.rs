@@ -10,6 +10,7 @@ mod cluster;
 mod demo;
 mod fuzz;
 mod run;
+mod sim;
 mod suites;
 
 use clap::{Parser, Subcommand};
@@ -46,6 +47,18 @@ enum Chore {
     Fix,
     /// Test suites that others wrote, on a mount of a whole cluster, as root.
     Suites(suites::Suites),
+    /// Replays one simulated cluster: prints its log, and why it failed if it did.
+    Sim {
+        /// The seed.
+        #[arg(long)]
+        seed: u64,
+    },
+    /// Simulates clusters from fresh seeds.
+    Soak {
+        /// For how long.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -55,6 +68,8 @@ fn main() -> ExitCode {
         Chore::Demo { keep } => demo::demo(keep),
         Chore::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Chore::Fix => ci::fix(),
+        Chore::Sim { seed } => sim::replay(seed),
+        Chore::Soak { minutes } => sim::soak(minutes),
         Chore::Suites(arguments) => suites::suites(&arguments),
     };
     match result {

@@ -96,6 +96,12 @@ impl Client {
         synced
     }
 
+    /// The id of the session with the metadata service; 0 while there is none. Another one than
+    /// before says that the service ended the earlier one: what had not been synced may be lost.
+    pub fn session(&self) -> u64 {
+        self.0.session.id()
+    }
+
     /// The inode number of the root directory.
     pub fn root(&self) -> u64 {
         self.0.session.root.get()

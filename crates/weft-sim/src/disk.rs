@@ -964,6 +964,17 @@ impl Disk {
         })
     }
 
+    /// Makes a directory that survives everything: what is there before servers are installed.
+    pub fn make_durable_dir(&self, path: impl AsRef<Path>) {
+        self.with(|disk| {
+            for directory in path.as_ref().ancestors() {
+                disk.names.insert(directory.to_owned(), Entry::Directory);
+                disk.durable_names
+                    .insert(directory.to_owned(), Entry::Directory);
+            }
+        });
+    }
+
     /// Paths of all files, in order.
     pub fn files(&self) -> Vec<PathBuf> {
         self.with(|disk| {

@@ -8,16 +8,18 @@
 //!
 //! What runs inside is the real code of servers and clients; it cannot tell the difference.
 
-mod cluster;
+pub mod cluster;
 mod disk;
 mod driver;
 mod executor;
+pub mod invariants;
 mod logs;
 mod net;
 pub mod oracle;
 mod rng;
 mod world;
 
+pub use cluster::run::{Options, Report, run};
 pub use disk::{Disk, DiskFaults};
 pub use logs::{LogLine, Logs, current_place};
 pub use net::{Network, Pace};

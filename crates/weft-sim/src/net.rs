@@ -847,6 +847,22 @@ impl Network {
         self.0.net.0.borrow_mut().pace = pace;
     }
 
+    /// True if there is a cut, or a link that is not at its usual pace, between `a` and `b`.
+    pub fn is_disturbed(&self, a: &str, b: &str) -> bool {
+        let (a, b) = (self.index(a), self.index(b));
+        let state = self.0.net.0.borrow();
+        [(a, b), (b, a)]
+            .iter()
+            .any(|link| state.cuts.contains(link) || state.paces.contains_key(link))
+    }
+
+    /// The usual pace again from `from` to `to`.
+    pub fn clear_pace(&self, from: &str, to: &str) {
+        let key = (self.index(from), self.index(to));
+        self.0.executor.mark(Mark::Fault, key.0, 0x105);
+        self.0.net.0.borrow_mut().paces.remove(&key);
+    }
+
     /// Breaks all connections between `a` and `b` at once: both sides get a reset.
     pub fn reset(&self, a: &str, b: &str) {
         let (a, b) = (self.index(a), self.index(b));

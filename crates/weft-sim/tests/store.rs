@@ -1,5 +1,5 @@
 //! The object store killed and cut off from power at any moment.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use bytes::Bytes;
 use std::cell::RefCell;

@@ -1,4 +1,7 @@
 //! A cluster in the simulated world, with clients that work on it.
 
+pub mod builder;
 pub mod coverage;
+pub mod faults;
+pub mod run;
 pub mod workload;

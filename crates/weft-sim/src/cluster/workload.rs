@@ -23,7 +23,7 @@ use weft_wire::proto::file_lock;
 
 /// An operation that failed with EIO may take effect as late as this after its answer: what it sent
 /// may be held by a cut, and cuts end.
-const LATE: Duration = Duration::from_secs(30);
+const LATE: Duration = Duration::from_secs(15);
 /// Files go up to this: some stripes of the smallest unit on every pair.
 const FILE_BYTES: u64 = 400 << 10;
 /// Handles that a client keeps open.
@@ -67,6 +67,8 @@ pub struct Worker {
     files: Vec<u64>,
     symlinks: Vec<u64>,
     handles: Vec<Handle>,
+    /// The session, and since when it is this one.
+    session: Cell<(u64, u64)>,
     /// What names this client has seen, so that most operations find something.
     names: BTreeMap<(u64, Vec<u8>), u64>,
 }
@@ -217,7 +219,9 @@ impl Worker {
     /// A client that works on `client`'s cluster as `id`.
     pub fn new(id: ClientId, env: Env, client: Client, shared: Shared, rng: Rng) -> Worker {
         let root = client.root();
+        let session = Cell::new((client.session(), shared.clock.now()));
         Worker {
+            session,
             id,
             env,
             client,
@@ -236,13 +240,11 @@ impl Worker {
         }
     }
 
-    /// Does `count` operations, or fewer if it is told to stop, then closes its handles.
-    pub async fn run(&mut self, count: usize) {
+    /// Does operations until none is left, or it is told to stop, then closes its handles.
+    pub async fn run(&mut self, left: &Cell<usize>) {
         let weights: Vec<u32> = WEIGHTS.iter().map(|&(weight, _)| weight).collect();
-        for _ in 0..count {
-            if self.shared.stop.get() {
-                break;
-            }
+        while left.get() > 0 && !self.shared.stop.get() {
+            left.set(left.get() - 1);
             let pause = match self.rng.below(10) {
                 0..=4 => 0,
                 5..=8 => self.rng.below(5_000),
@@ -262,6 +264,7 @@ impl Worker {
     /// Records an operation around what does it.
     async fn record(&self, op: Op, call: impl AsyncFnOnce(usize) -> Reply) -> Reply {
         let name = op.name();
+        let writes_data = op.writes_data();
         let before = self.shared.coverage.active();
         let number = self
             .shared
@@ -270,15 +273,30 @@ impl Worker {
         let reply = call(number).await;
         let now = self.shared.clock.now();
         let outcome = match &reply {
-            Reply::Error(libc::EIO | libc::ENOSPC) => Outcome::Unknown {
+            Reply::Error(libc::EIO) => Outcome::Unknown {
                 until: now + LATE.as_nanos() as u64,
             },
+            Reply::Error(libc::ENOSPC) if writes_data => Outcome::Partly,
             reply => Outcome::Known(reply.clone()),
         };
         self.shared.history.end(number, outcome, now);
         self.shared.history.note_error(number, &reply, now);
+        self.note_lost_session(now);
         self.shared.coverage.met(name, &before);
         reply
+    }
+
+    /// Writes down that the service has ended the session, if it has. When, only it knows: after
+    /// the session began.
+    fn note_lost_session(&self, now: u64) {
+        let session = self.client.session();
+        let (known, since) = self.session.get();
+        if session != 0 && session != known {
+            let history = &self.shared.history;
+            let number = history.session_ends(self.id, since, true);
+            history.end(number, Outcome::Known(Reply::Done), now);
+            self.session.set((session, now));
+        }
     }
 
     fn directory(&mut self) -> u64 {
@@ -634,7 +652,7 @@ impl Worker {
         let handle = self.client.opendir(&self.cred, dir).await?;
         let mut entries = Vec::new();
         let mut after = 0;
-        let plus = dir % 2 == 0;
+        let plus = dir.is_multiple_of(2);
         let result = loop {
             match self.client.readdir(handle, after, 100, plus).await {
                 Ok(page) => {

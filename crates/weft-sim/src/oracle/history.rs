@@ -208,6 +208,19 @@ impl Op {
         }
     }
 
+    /// True for operations that send data: if they fail for want of room, a part may be done.
+    pub fn writes_data(&self) -> bool {
+        matches!(
+            self,
+            Op::Write { .. }
+                | Op::Fsync { .. }
+                | Op::Close { .. }
+                | Op::Punch { .. }
+                | Op::ZeroRange { .. }
+                | Op::Extend { .. }
+        )
+    }
+
     /// A short name, for tables.
     pub fn name(&self) -> &'static str {
         match self {
@@ -300,6 +313,8 @@ pub enum Outcome {
         /// Virtual nanoseconds.
         until: u64,
     },
+    /// It is over, and any part of it may have been done: a write for which there was no room.
+    Partly,
     /// The client was told this.
     Known(Reply),
 }
@@ -317,17 +332,44 @@ pub struct Record {
     pub returned: u64,
     /// What came of it.
     pub outcome: Outcome,
+    /// Of the end of a session: it is known to come.
+    pub must_end: bool,
+}
+
+/// An operation with names as text and long values cut.
+fn plain(op: &Op) -> String {
+    let text = format!("{op:?}");
+    let mut plain = String::new();
+    let mut rest = text.as_str();
+    while let Some(start) = rest.find('[') {
+        let Some(end) = rest[start..].find(']') else {
+            break;
+        };
+        plain.push_str(&rest[..start]);
+        let bytes: Option<Vec<u8>> = rest[start + 1..start + end]
+            .split(", ")
+            .map(|byte| byte.parse().ok())
+            .collect();
+        match bytes {
+            Some(bytes) if bytes.len() > 16 => plain.push_str(&format!("<{}>", bytes.len())),
+            Some(bytes) => plain.push_str(&String::from_utf8_lossy(&bytes)),
+            None => plain.push_str(&rest[start..=start + end]),
+        }
+        rest = &rest[start + end + 1..];
+    }
+    plain.push_str(rest);
+    plain
 }
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.6}..{:.6} client {} {:?} -> {:?}",
+            "{:.6}..{:.6} client {} {} -> {:?}",
             self.invoked as f64 / 1e9,
             self.returned as f64 / 1e9,
             self.client,
-            self.op,
+            plain(&self.op),
             self.outcome
         )
     }
@@ -358,6 +400,7 @@ impl History {
             invoked: now,
             returned: u64::MAX,
             outcome: Outcome::Unknown { until: u64::MAX },
+            must_end: false,
         });
         records.len() - 1
     }
@@ -372,7 +415,7 @@ impl History {
         let mut records = self.0.borrow_mut();
         let record = &mut records[number];
         record.returned = match outcome {
-            Outcome::Known(_) => now,
+            Outcome::Known(_) | Outcome::Partly => now,
             Outcome::Unknown { until } => until,
         };
         record.outcome = outcome;
@@ -386,6 +429,27 @@ impl History {
                 record.outcome = Outcome::Unknown { until };
             }
         }
+    }
+
+    /// Everything that clients left behind has been cleared up by now: whatever has no end yet ends.
+    pub fn settled(&self, now: u64) {
+        for record in self.0.borrow_mut().iter_mut() {
+            if record.returned == u64::MAX {
+                record.returned = now;
+                if record.op == Op::SessionEnds && record.must_end {
+                    record.outcome = Outcome::Known(Reply::Done);
+                } else {
+                    record.outcome = Outcome::Unknown { until: now };
+                }
+            }
+        }
+    }
+
+    /// A session ends, or (if not `surely`) may end, from `since` on and before all is settled.
+    pub fn session_ends(&self, client: ClientId, since: u64, surely: bool) -> usize {
+        let number = self.begin(client, Op::SessionEnds, since);
+        self.0.borrow_mut()[number].must_end = surely;
+        number
     }
 
     /// Takes note of the errno of an operation that has ended, if it did with one.

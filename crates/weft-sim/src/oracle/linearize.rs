@@ -12,7 +12,7 @@ use super::model::State;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// States kept at a time before the check gives up: a run has a few dozen.
-const STATES_MAX: usize = 20_000;
+const STATES_MAX: usize = 4_000;
 
 /// Why a history is not right.
 #[derive(Clone, Debug)]
@@ -59,20 +59,23 @@ pub fn check(records: &[Record], root_ino: u64) -> Result<Vec<State>, Violation>
             under_way.insert(number, record);
             continue;
         }
-        let must = matches!(record.outcome, Outcome::Known(_));
+        let must = !matches!(record.outcome, Outcome::Unknown { .. });
         let mut next = BTreeSet::new();
         let mut seen = BTreeSet::new();
         for from in &possible {
             advance(from, number, must, &under_way, &mut next, &mut seen);
             if seen.len() > STATES_MAX {
-                return Err(Violation {
-                    number,
-                    text: format!("too many possible states to go on, at {record}"),
-                });
+                let mut violation = explain(number, records, &under_way, &possible);
+                violation.text = format!(
+                    "too many possible states to go on, at {record}\n{} before it\n{}",
+                    possible.len(),
+                    violation.text
+                );
+                return Err(violation);
             }
         }
         if next.is_empty() {
-            return Err(explain(number, record, &under_way, &possible));
+            return Err(explain(number, records, &under_way, &possible));
         }
         under_way.remove(&number);
         possible = next;
@@ -110,7 +113,13 @@ fn advance(
             if at.done.contains(&other) {
                 continue;
             }
+            // What asks nothing and changes nothing may as well come later.
+            let asks_nothing =
+                matches!(record.outcome, Outcome::Unknown { .. }) || record.op == Op::SessionEnds;
             for state in at.state.apply(other, record) {
+                if asks_nothing && other != number && state == at.state {
+                    continue;
+                }
                 let mut done = at.done.clone();
                 done.insert(other);
                 stack.push(Possible { done, state });
@@ -119,13 +128,61 @@ fn advance(
     }
 }
 
+/// Operations on the same inode that the report of a violation shows.
+const RELATED_MAX: usize = 30;
+
+/// The inode that an operation is about, by its own words or its answer's.
+fn subject(record: &Record) -> Option<u64> {
+    record.op.inode().or(match &record.outcome {
+        Outcome::Known(Reply::Entry(seen)) => Some(seen.ino),
+        _ => None,
+    })
+}
+
+/// The name that an operation is about.
+fn names(op: &Op) -> Vec<(u64, &[u8])> {
+    match op {
+        Op::Lookup { parent, name }
+        | Op::Create { parent, name, .. }
+        | Op::Mkdir { parent, name, .. }
+        | Op::Mkfifo { parent, name, .. }
+        | Op::Symlink { parent, name, .. }
+        | Op::Link { parent, name, .. }
+        | Op::Unlink { parent, name }
+        | Op::Rmdir { parent, name } => vec![(*parent, name)],
+        Op::Rename {
+            parent,
+            name,
+            new_parent,
+            new_name,
+            ..
+        } => vec![(*parent, name), (*new_parent, new_name)],
+        _ => Vec::new(),
+    }
+}
+
 fn explain(
     number: usize,
-    record: &Record,
+    records: &[Record],
     under_way: &BTreeMap<usize, &Record>,
     possible: &BTreeSet<Possible>,
 ) -> Violation {
+    let record = &records[number];
     let mut text = format!("no order explains #{number} {record}\n");
+    let about = subject(record);
+    let named = names(&record.op);
+    let related: Vec<usize> = (0..records.len())
+        .filter(|&other| {
+            let other = &records[other];
+            other.invoked < record.returned
+                && (other.op == Op::SessionEnds
+                    || about.is_some() && subject(other) == about
+                    || names(&other.op).iter().any(|name| named.contains(name)))
+        })
+        .collect();
+    for &other in related.iter().rev().take(RELATED_MAX).rev() {
+        text.push_str(&format!("  related: #{other} {}\n", records[other]));
+    }
     for (other, record) in under_way.iter().filter(|(other, _)| **other != number) {
         text.push_str(&format!("  under way: #{other} {record}\n"));
     }

@@ -243,7 +243,12 @@ fn open_files_outlive_their_names_and_locks_exclude() {
         Reply::Error(libc::ESTALE),
     );
     script.verdict().unwrap();
-    script.op(2, 71, 72, Op::Getattr { ino: 7 }, file(7, 8));
+    let link = Op::Link {
+        ino: 7,
+        parent: ROOT,
+        name: "b".into(),
+    };
+    script.op(2, 71, 72, link, file(7, 8));
     script.verdict().unwrap_err();
 }
 

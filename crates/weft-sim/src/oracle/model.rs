@@ -191,17 +191,20 @@ impl State {
     pub fn apply(&self, number: usize, record: &Record) -> Vec<State> {
         let reply = match &record.outcome {
             Outcome::Known(reply) => Some(reply),
-            Outcome::Unknown { .. } => None,
+            Outcome::Unknown { .. } | Outcome::Partly => None,
         };
+        if let Some(Reply::Error(libc::ENOSPC)) = reply {
+            // Nothing was made or changed; whether that may be, an invariant of its own says.
+            return vec![self.clone()];
+        }
         match (self.effect(number, record, reply), reply) {
-            (Ok(state), Some(Reply::Error(_))) => {
-                let _ = state;
-                Vec::new()
-            }
+            (Ok(_), Some(Reply::Error(_))) => Vec::new(),
             (Ok(state), _) => vec![state],
             (Err(errors), Some(Reply::Error(errno))) if errors.contains(errno) => {
                 vec![self.clone()]
             }
+            // Whatever stood in its way, it is over.
+            (Err(_), None) if record.outcome == Outcome::Partly => vec![self.clone()],
             (Err(_), _) => Vec::new(),
         }
     }
@@ -217,6 +220,17 @@ impl State {
         {
             // It lives on only because another session has it open.
             return Err(GONE.to_vec());
+        }
+        if let Some(ino) = record.op.inode()
+            && self.find(ino).is_err()
+            && !matches!(record.op, Op::Link { .. })
+        {
+            // No name leads to it and nobody has it open: only a caller that keeps inode numbers,
+            // as this workload does and no kernel, can ask, and what it is told means nothing.
+            return match reply {
+                Some(Reply::Error(errno)) => Err(vec![*errno]),
+                _ => Ok(self.clone()),
+            };
         }
         let mut next = self.clone();
         match &record.op {
@@ -430,9 +444,12 @@ impl State {
             }
             Op::Open { ino, truncate } => {
                 let id = self.file(*ino)?;
-                // Only a name can be opened; a caller that has it open already may do so again.
                 if *truncate {
                     next.edit(id).content.truncate(client, 0);
+                }
+                if self.get(id).names == 0 && !self.opens.contains_key(&(client, id)) {
+                    // Only a name can be opened: this keeps nothing alive.
+                    return done(reply, next);
                 }
                 next.open(client, id);
                 done(reply, next)

@@ -1,0 +1,375 @@
+//! The nodes of a cluster, and starting and stopping what runs on them.
+
+use super::coverage::Coverage;
+use super::workload::{Shared, Worker};
+use crate::oracle::history::{ClientId, History};
+use crate::rng::Rng;
+use crate::{Node, World};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use weft_client::{Client, Cred};
+use weft_pair::{Mode, PairState};
+
+/// The cluster's id.
+const CLUSTER: &str = "sim";
+const META_ADDRESS: &str = "meta:7400";
+/// What a client had sent when it died takes effect within this time: cuts that hold it end, and so
+/// do the terms of others whose leases it waits for.
+const LATE: Duration = Duration::from_secs(15);
+
+/// What a cluster is made of.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Pairs of data servers.
+    pub pairs: u32,
+    /// Clients.
+    pub clients: u32,
+    /// Operations that each client does.
+    pub operations: usize,
+    /// The service's term for sessions.
+    pub session_term: Duration,
+    /// Settings of every client.
+    pub client: weft_client::Settings,
+    /// Settings of the metadata server.
+    pub meta: weft_meta::Settings,
+    /// Settings of the data servers.
+    pub data: weft_data::Settings,
+    /// What is set on the root directory.
+    pub policy: weft_client::Policy,
+}
+
+/// Where a running server can be looked at from outside.
+type Slot<T> = Rc<RefCell<Option<T>>>;
+
+/// A cluster.
+pub struct Cluster {
+    /// The world it is in.
+    pub world: World,
+    /// What it is made of.
+    pub shape: Shape,
+    /// What its clients share.
+    pub shared: Shared,
+    /// The metadata server's node.
+    pub meta: Node,
+    /// The data servers' nodes.
+    pub data: Vec<[Node; 2]>,
+    /// The clients' nodes.
+    pub clients: Vec<Node>,
+    meta_server: Slot<weft_meta::Server>,
+    data_servers: Vec<[Slot<weft_data::Server>; 2]>,
+    /// Lives of clients so far.
+    next_client: Cell<ClientId>,
+    /// The present life of each client, 0 for none.
+    lives: RefCell<Vec<ClientId>>,
+    /// Operations that each client still has to do.
+    left: RefCell<Vec<Rc<Cell<usize>>>>,
+    /// Servers that ended by themselves, with what they said.
+    exits: Rc<RefCell<Vec<(String, String)>>>,
+}
+
+impl Cluster {
+    /// The nodes; nothing runs yet.
+    pub fn new(world: &World, shape: Shape) -> Cluster {
+        let shared = Shared {
+            history: History::default(),
+            clock: world.clock(),
+            coverage: Coverage::default(),
+            stop: Rc::default(),
+            finished: Rc::default(),
+        };
+        let clients = (0..shape.clients)
+            .map(|number| world.node(&format!("client{number}")))
+            .collect();
+        let data: Vec<[Node; 2]> = (0..shape.pairs)
+            .map(|pair| [0, 1].map(|member| world.node(&format!("data{pair}.{member}"))))
+            .collect();
+        let meta = world.node("meta");
+        for node in std::iter::once(&meta).chain(data_nodes(&data)) {
+            prepare_disk(node);
+        }
+        Cluster {
+            world: world.clone(),
+            shared,
+            meta,
+            data,
+            clients,
+            meta_server: Slot::default(),
+            data_servers: (0..shape.pairs).map(|_| Default::default()).collect(),
+            next_client: Cell::new(1),
+            lives: RefCell::new(vec![0; shape.clients as usize]),
+            left: RefCell::new(
+                (0..shape.clients)
+                    .map(|_| Rc::new(Cell::new(shape.operations)))
+                    .collect(),
+            ),
+            exits: Rc::default(),
+            shape,
+        }
+    }
+
+    /// Servers that ended by themselves since the last call: node and reason.
+    pub fn take_exits(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut *self.exits.borrow_mut())
+    }
+
+    /// Starts (or starts again) the metadata server.
+    pub fn start_meta(&self) {
+        let settings = weft_meta::Settings {
+            dir: "/srv/meta".into(),
+            listen: META_ADDRESS.into(),
+            cluster_id: CLUSTER.into(),
+            session_term_ms: self.shape.session_term.as_millis() as u64,
+            ..self.shape.meta.clone()
+        };
+        let slot = self.meta_server.clone();
+        let exits = self.exits.clone();
+        if self.meta.is_running() {
+            self.stop_meta(false);
+        }
+        self.meta.start(|env| async move {
+            match weft_meta::start(env, settings).await {
+                Ok(server) => {
+                    slot.replace(Some(server));
+                }
+                Err(error) => exits
+                    .borrow_mut()
+                    .push(("meta".to_owned(), error.to_string())),
+            }
+        });
+    }
+
+    /// True while the metadata server serves.
+    pub fn meta_serves(&self) -> bool {
+        self.meta.is_running() && !self.meta.is_paused() && self.meta_server.borrow().is_some()
+    }
+
+    /// Starts (or starts again) a data server.
+    pub fn start_data(&self, pair: usize, member: usize) {
+        let node = &self.data[pair][member];
+        if node.is_running() {
+            self.stop_data(pair, member, false);
+        }
+        let settings = weft_data::Settings {
+            dir: "/srv/data".into(),
+            listen: format!("{}:7000", node.name()),
+            pair: pair as u32,
+            member: member as u32,
+            meta: vec![META_ADDRESS.into()],
+            cluster_id: CLUSTER.into(),
+            ..self.shape.data.clone()
+        };
+        let slot = self.data_servers[pair][member].clone();
+        let exits = self.exits.clone();
+        let name = node.name();
+        node.start(|env| async move {
+            match weft_data::start(env, settings).await {
+                Ok(server) => {
+                    slot.replace(Some(server));
+                }
+                Err(error) => exits.borrow_mut().push((name, error.to_string())),
+            }
+        });
+    }
+
+    /// Kills a data server, or cuts its machine's power.
+    pub fn stop_data(&self, pair: usize, member: usize, power: bool) {
+        stop(&self.data[pair][member], power);
+        self.data_servers[pair][member].take();
+    }
+
+    /// The state of its pair as a data server knows it; none while it does not run.
+    pub fn state_at(&self, pair: usize, member: usize) -> Option<PairState> {
+        let server = self.data_servers[pair][member].borrow();
+        server.as_ref().and_then(weft_data::Server::state)
+    }
+
+    /// The store of a data server that runs.
+    pub fn store_at(&self, pair: usize, member: usize) -> Option<weft_objects::Store> {
+        let server = self.data_servers[pair][member].borrow();
+        server.as_ref().map(weft_data::Server::store)
+    }
+
+    /// Both members run and know the pair as BOTH.
+    pub fn is_whole(&self, pair: usize) -> bool {
+        let runs = |member: usize| {
+            let node = &self.data[pair][member];
+            node.is_running() && !node.is_paused()
+        };
+        let states = [0, 1].map(|member| self.state_at(pair, member));
+        runs(0)
+            && runs(1)
+            && match &states {
+                [Some(zero), Some(one)] => zero == one && zero.mode == Mode::Both,
+                _ => false,
+            }
+    }
+
+    /// What each member of each pair knows, for reports.
+    pub fn describe_pairs(&self) -> String {
+        let mut text = String::new();
+        for pair in 0..self.data.len() {
+            for member in 0..2 {
+                let node = &self.data[pair][member];
+                text.push_str(&format!(
+                    "{} running {} state {:?}; ",
+                    node.name(),
+                    node.is_running(),
+                    self.state_at(pair, member)
+                ));
+            }
+        }
+        text
+    }
+
+    /// Waits until the cluster serves.
+    ///
+    /// # Errors
+    /// If it does not within a minute.
+    pub async fn ready(&self) -> Result<(), String> {
+        let until = self.world.now() + Duration::from_secs(60);
+        while !self.meta_serves() || (0..self.data.len()).any(|pair| !self.is_whole(pair)) {
+            if self.world.now() > until {
+                return Err(format!(
+                    "the cluster does not converge: meta serves {}, exits {:?}, {}",
+                    self.meta_serves(),
+                    self.exits,
+                    self.describe_pairs()
+                ));
+            }
+            self.world.sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    /// Kills the metadata server, or cuts its machine's power.
+    pub fn stop_meta(&self, power: bool) {
+        stop(&self.meta, power);
+        // Only now, when nothing that its destructors do has an effect.
+        self.meta_server.take();
+    }
+
+    /// Starts a new life of a client: it goes on with the operations that are left.
+    pub fn start_client(&self, index: usize) {
+        let id = self.next_client.get();
+        self.next_client.set(id + 1);
+        self.lives.borrow_mut()[index] = id;
+        let left = self.left.borrow()[index].clone();
+        let shared = self.shared.clone();
+        let rng = Rng::stream(self.world.seed(), "workload", u64::from(id));
+        let settings = self.client_settings(&format!("client{index}"));
+        self.clients[index].start(move |env| async move {
+            let client = loop {
+                match Client::connect(env.clone(), settings.clone()).await {
+                    Ok(client) => break client,
+                    Err(error) => tracing::info!(%error, "client cannot connect; again"),
+                }
+            };
+            let mut worker = Worker::new(id, env, client, shared.clone(), rng);
+            worker.run(&left).await;
+            if let Err(error) = worker.leave().await {
+                tracing::info!(%error, "client left with an error");
+            }
+            shared.finished.set(shared.finished.get() + 1);
+        });
+    }
+
+    /// Starts all servers, waits until they serve, sets the policy of the root directory.
+    ///
+    /// # Errors
+    /// If they do not come to serve.
+    pub async fn start(&self) -> Result<(), String> {
+        self.start_meta();
+        for pair in 0..self.data.len() {
+            self.start_data(pair, 0);
+            self.start_data(pair, 1);
+        }
+        self.ready().await?;
+        let env = self.world.node("admin").env();
+        let client = Client::connect(env, self.client_settings("admin"))
+            .await
+            .map_err(|error| format!("the first client cannot connect: {error}"))?;
+        let root = Cred {
+            uid: 0,
+            gid: 0,
+            groups: Vec::new(),
+        };
+        client
+            .set_policy(&root, client.root(), self.shape.policy)
+            .await
+            .map_err(|error| format!("the root's policy cannot be set: {error}"))?;
+        client
+            .close()
+            .await
+            .map_err(|error| format!("the first client leaves with {error}"))
+    }
+
+    /// Settings for a client of this cluster.
+    pub fn client_settings(&self, name: &str) -> weft_client::Settings {
+        weft_client::Settings {
+            meta: vec![META_ADDRESS.into()],
+            cluster_id: CLUSTER.into(),
+            name: name.into(),
+            ..self.shape.client.clone()
+        }
+    }
+
+    /// A number for a client that the scenario starts itself.
+    pub fn take_client_id(&self) -> ClientId {
+        let id = self.next_client.get();
+        self.next_client.set(id + 1);
+        id
+    }
+
+    /// Kills a client: what it had under way is unknown, what it had not synced may be lost.
+    pub fn kill_client(&self, index: usize) {
+        let life = std::mem::take(&mut self.lives.borrow_mut()[index]);
+        self.clients[index].kill();
+        if life != 0 {
+            let now = self.shared.clock.now();
+            let history = &self.shared.history;
+            history.client_died(life, now + LATE.as_nanos() as u64);
+            history.session_ends(life, now, true);
+        }
+    }
+
+    /// Waits until what dead clients left behind has been cleared up.
+    ///
+    /// # Errors
+    /// If the cluster does not get that far in bounded time.
+    pub async fn settle(&self) -> Result<(), String> {
+        self.ready().await?;
+        self.world.sleep(self.shape.session_term * 2 + LATE).await;
+        self.ready().await?;
+        self.shared.history.settled(self.shared.clock.now());
+        Ok(())
+    }
+
+    /// True when every client has done what it had to.
+    pub fn clients_are_done(&self) -> bool {
+        self.left.borrow().iter().all(|left| left.get() == 0)
+            && self.shared.finished.get() >= self.shape.clients
+    }
+}
+
+fn data_nodes(data: &[[Node; 2]]) -> impl Iterator<Item = &Node> {
+    data.iter().flatten()
+}
+
+/// Whoever installs a server makes its directories.
+fn prepare_disk(node: &Node) {
+    let service = if node.name() == "meta" {
+        "/srv/meta"
+    } else {
+        "/srv/data"
+    };
+    node.disk().make_durable_dir(service);
+}
+
+fn stop(node: &Node, power: bool) {
+    if power {
+        node.power_cut();
+    } else {
+        node.kill();
+    }
+}

@@ -1,0 +1,3 @@
+//! What must hold in every run, one file each. Checked while a run goes on or at its end.
+
+pub mod copies_equal;

@@ -1,0 +1,43 @@
+//! `cargo xtask sim` and `cargo xtask soak`: simulated clusters from a seed.
+
+use crate::run::Outcome;
+use std::time::{Duration, Instant, SystemTime};
+use weft_sim::{Options, run};
+
+/// Runs one seed and prints what its servers logged.
+pub fn replay(seed: u64) -> Outcome {
+    let report = run(seed, &Options::default());
+    for line in &report.log {
+        println!("{line}");
+    }
+    println!(
+        "seed {seed}: {:?} of virtual time, {} steps, {} operations, faults {:?}, digest {:016x}",
+        report.time, report.steps, report.operations, report.kinds, report.digest
+    );
+    report.failure.map_or(Ok(()), Err)
+}
+
+/// Runs fresh seeds for so long; fails if one did, and says which.
+pub fn soak(minutes: u64) -> Outcome {
+    let end = Instant::now() + Duration::from_secs(60 * minutes);
+    let since = SystemTime::UNIX_EPOCH
+        .elapsed()
+        .map_err(|error| error.to_string())?;
+    let (mut runs, mut failed) = (0, Vec::new());
+    for seed in since.as_micros() as u64.. {
+        if Instant::now() >= end {
+            break;
+        }
+        runs += 1;
+        if let Some(why) = run(seed, &Options::default()).failure {
+            println!("{why}");
+            failed.push(seed);
+        }
+    }
+    println!("{runs} clusters simulated, {} failed", failed.len());
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("seeds {failed:?} failed: keep them in the list"))
+    }
+}
