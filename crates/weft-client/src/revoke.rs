@@ -127,6 +127,10 @@ impl Core {
         }
         if state.lease.mode() == Mode::None {
             state.forget();
+        } else if owed.is_some() {
+            // The server takes over what was owed after the changes whose replies are on their way,
+            // so these would bring older sizes and times: it is asked anew.
+            state.attr = None;
         }
         drop(state);
         if owed.is_some()
