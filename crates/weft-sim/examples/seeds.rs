@@ -1,0 +1,72 @@
+//! Runs a range of seeds, one line each; a single seed with its whole history.
+//!
+//! `cargo run -p weft-sim --example seeds -- 0..100`, `-- 17`, `-- 17 debug`.
+#![allow(clippy::disallowed_macros)]
+
+use std::collections::BTreeMap;
+use weft_sim::cluster::{coverage, faults, workload};
+use weft_sim::{Options, run};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let range = arguments.next().unwrap_or_else(|| "0..20".into());
+    let options = Options {
+        level: match arguments.next().as_deref() {
+            Some("debug") => tracing::Level::DEBUG,
+            _ => tracing::Level::INFO,
+        },
+        ..Options::default()
+    };
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    let (from, to) = match range.split_once("..") {
+        Some((from, to)) => (number(from), number(to)),
+        None => (number(&range), number(&range) + 1),
+    };
+    let mut failed = Vec::new();
+    let mut reached = BTreeMap::new();
+    for seed in from..to {
+        let report = run(seed, &options);
+        coverage::add(&mut reached, &report.coverage);
+        let why = report.failure.as_deref().unwrap_or("");
+        let head: Vec<String> = why
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .map(|line| line.chars().take(260).collect())
+            .take(2)
+            .collect();
+        println!(
+            "seed {seed}: {:.1?} {} steps {} ops {:?} {}{}",
+            report.time,
+            report.steps,
+            report.operations,
+            report.kinds,
+            if why.is_empty() { "" } else { "FAILED " },
+            head.join(" | ")
+        );
+        if to - from == 1 {
+            let mut lines: Vec<(u64, String)> = report
+                .log
+                .iter()
+                .map(|line| (line.nanos, line.to_string()))
+                .collect();
+            for (number, record) in report.history.iter().enumerate() {
+                lines.push((record.invoked, format!("      #{number} {record}")));
+            }
+            lines.sort();
+            for (_, line) in lines {
+                println!("{line}");
+            }
+            println!("{why}");
+        }
+        if !why.is_empty() {
+            failed.push(seed);
+        }
+    }
+    if to - from > 1 {
+        let names: Vec<&'static str> = std::iter::once(coverage::CALM)
+            .chain(faults::KINDS.iter().map(|kind| kind.name()))
+            .collect();
+        let (table, zeros) = coverage::render(&reached, workload::OPERATIONS, &names);
+        println!("{table}\nnever met: {zeros:?}\nfailed: {failed:?}");
+    }
+}
