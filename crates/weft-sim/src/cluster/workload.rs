@@ -1045,6 +1045,12 @@ impl Worker {
 
     /// Ends the session in good order.
     pub async fn leave(self) -> Result<(), Errno> {
-        self.client.close().await
+        let since = self.shared.clock.now();
+        let left = self.client.close().await;
+        let now = self.shared.clock.now();
+        let number = self.shared.history.session_ends(self.id, since, true);
+        let outcome = Outcome::Known(Reply::Done);
+        self.shared.history.end(number, outcome, now);
+        left
     }
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
@@ -334,6 +335,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// Of the end of a session: it is known to come.
     pub must_end: bool,
+    /// Of a write that was not synced: the client was told later that writes to the file failed.
+    pub lost_perhaps: bool,
 }
 
 /// An operation with names as text and long values cut.
@@ -401,6 +404,7 @@ impl History {
             returned: u64::MAX,
             outcome: Outcome::Unknown { until: u64::MAX },
             must_end: false,
+            lost_perhaps: false,
         });
         records.len() - 1
     }
@@ -468,8 +472,28 @@ impl History {
         self.1.borrow().clone()
     }
 
-    /// A copy of the records.
+    /// A copy of the records. Writes whose failure the client was told of later (at an fsync, a
+    /// close or another write, as POSIX has it) are marked.
     pub fn records(&self) -> Vec<Record> {
-        self.0.borrow().clone()
+        let mut records = self.0.borrow().clone();
+        let mut unsynced: BTreeMap<(ClientId, u64), Vec<usize>> = BTreeMap::new();
+        for number in 0..records.len() {
+            let record = &records[number];
+            let Some(ino) = record.op.inode().filter(|_| record.op.writes_data()) else {
+                continue;
+            };
+            let writes = unsynced.entry((record.client, ino)).or_default();
+            match (&record.op, &record.outcome) {
+                (_, Outcome::Partly | Outcome::Unknown { .. }) => {
+                    for write in std::mem::take(writes) {
+                        records[write].lost_perhaps = true;
+                    }
+                }
+                (Op::Fsync { .. } | Op::Close { .. }, _) => writes.clear(),
+                (Op::Write { sync: true, .. }, _) => {}
+                _ => writes.push(number),
+            }
+        }
+        records
     }
 }

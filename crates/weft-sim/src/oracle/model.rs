@@ -498,8 +498,8 @@ impl State {
                     base,
                 };
                 match reply {
-                    Some(_) => content.write(client, range, value, *sync),
-                    None => content.maybe_write(client, range, value),
+                    Some(_) if !record.lost_perhaps => content.write(client, range, value, *sync),
+                    _ => content.maybe_write(client, range, value),
                 }
                 done(reply, next)
             }
@@ -535,7 +535,7 @@ impl State {
                 let content = &mut next.edit(id).content;
                 let range = *offset..offset + length;
                 content.zero(client, range.clone(), *keep_size);
-                if reply.is_none() {
+                if reply.is_none() || record.lost_perhaps {
                     content.failed(client);
                 }
                 done(reply, next)
@@ -548,7 +548,7 @@ impl State {
                 let id = self.file(*ino)?;
                 let content = &mut next.edit(id).content;
                 content.extend(client, offset + length);
-                if reply.is_none() {
+                if reply.is_none() || record.lost_perhaps {
                     content.failed(client);
                 }
                 done(reply, next)
