@@ -85,7 +85,18 @@ impl Core {
                 }
             }
         }
-        Ok(self.known_or(&node, attr))
+        Ok(self.freshest(&node, attr).await)
+    }
+
+    /// As [`Core::known_or`]; without a lease it asks again, since the reply may be older than what
+    /// this client owed and gave back with its lease meanwhile.
+    pub async fn freshest(self: &Rc<Self>, node: &Rc<Node>, attr: Attr) -> Known {
+        let known = self.known_or(node, attr);
+        if known.leased {
+            return known;
+        }
+        // If it has gone since, the reply is the last news of it.
+        self.getattr(node.ino).await.unwrap_or(known)
     }
 
     /// Sets times without a message, where this client owns them. None: the server has to do it.

@@ -270,7 +270,7 @@ impl Core {
             }
         }
         let handle = self.handles.add_file(node.clone(), flags.open);
-        Ok((self.known_or(&node, known.attr), handle))
+        Ok((self.freshest(&node, known.attr).await, handle))
     }
 
     pub async fn readlink(self: &Rc<Self>, ino: u64) -> Result<Bytes> {
@@ -298,8 +298,8 @@ impl Core {
             name: Bytes::copy_from_slice(name),
         });
         let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
-        let (_, known) = self.take_made(&link, parent, name, &reply, &leases)?;
-        Ok(known)
+        let (node, known) = self.take_made(&link, parent, name, &reply, &leases)?;
+        Ok(self.freshest(&node, known.attr).await)
     }
 
     pub async fn unlink(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
