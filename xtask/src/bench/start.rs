@@ -236,7 +236,9 @@ impl System {
                 .arg(&self.mount),
         )?;
         quiet(
-            Command::new("mfssetgoal")
+            // It asks the master, whose address only this network knows.
+            network
+                .command("mfssetgoal")
                 .args(["-r", "2"])
                 .arg(&self.mount),
         )?;
@@ -374,7 +376,7 @@ fn build_passthrough() -> Result<PathBuf, String> {
           sed 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/debian.sources > s.sources; S=s.sources; \
         else sed 's/^deb /deb-src /' /etc/apt/sources.list > s.list; S=s.list; fi; \
         A=\"-o Dir::Etc::sourcelist=$1/$S -o Dir::Etc::sourceparts=- -o Dir::State::lists=$1/lists\"; \
-        apt-get $A update; apt-get $A source --download-only fuse3; tar xf fuse3_*.orig.tar.*; \
+        apt-get $A update; apt-get $A source --download-only fuse3; tar xf fuse3_*.orig.tar.?z; \
         cd fuse-3*/example; \
         g++ -O2 -std=c++17 -DHAVE_LIBC_VERSIONED_SYMBOLS=1 -DHAVE_UTIMENSAT=1 -DHAVE_SETXATTR=1 \
           -DHAVE_STRUCT_STAT_ST_ATIM=1 -DHAVE_POSIX_FALLOCATE=1 -DHAVE_FDATASYNC=1 -I.. \
