@@ -169,28 +169,87 @@ pub(crate) struct Pairs {
     patience: Duration,
     pairs: RefCell<BTreeMap<u32, Rc<Pair>>>,
     next_operation: Cell<u64>,
+    /// Numbers of changes in progress, and of doubts.
     unconfirmed: RefCell<BTreeSet<u64>>,
+    /// By number. Few: each took the whole patience, with the pair's state as it was.
+    doubts: RefCell<BTreeMap<u64, Doubt>>,
 }
 
-/// The number of a write, unconfirmed until it is dropped.
+/// The number of a change, unconfirmed until it is dropped (unless it is noted as a doubt).
 struct Unconfirmed<'a>(&'a Pairs, u64);
 
-impl Drop for Unconfirmed<'_> {
-    fn drop(&mut self) {
-        self.0.unconfirmed.borrow_mut().remove(&self.1);
+impl Unconfirmed<'_> {
+    /// The change was tried as `to` says and ended so. One that both members were sent, and that
+    /// nobody answered for, is not confirmed: one member may have it and wait for that word.
+    fn ended(&self, to: To, result: Result<(), Undone>) -> Result<(), Errno> {
+        if let (To::BothOrLeader, Err(Undone::InDoubt(doubt))) = (to, &result) {
+            self.0.doubts.borrow_mut().insert(self.1, *doubt);
+        }
+        result.map_err(Undone::errno)
     }
 }
 
-fn client_driven(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::ClientSync | Protocol::ClientAsync)
+impl Drop for Unconfirmed<'_> {
+    fn drop(&mut self) {
+        if !self.0.doubts.borrow().contains_key(&self.1) {
+            self.0.unconfirmed.borrow_mut().remove(&self.1);
+        }
+    }
 }
 
-/// The protocol that a request names: the async ones and the hybrid are not served yet, and what
-/// is promised under a sync one is more.
-fn served(protocol: Protocol) -> Protocol {
-    match protocol {
-        Protocol::ClientSync | Protocol::ClientAsync => Protocol::ClientSync,
-        _ => Protocol::ServerSync,
+/// Where a change that nobody answered for was sent.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    session: u64,
+    pair: u32,
+    epoch: u64,
+}
+
+/// Why a change was not done.
+enum Undone {
+    /// A member refused it, or the session is over.
+    Refused(Errno),
+    /// The patience is over.
+    InDoubt(Doubt),
+}
+
+impl Undone {
+    fn errno(self) -> Errno {
+        match self {
+            Undone::Refused(errno) => errno,
+            Undone::InDoubt(_) => Errno(libc::EIO),
+        }
+    }
+}
+
+/// Where a request goes while both members serve. Otherwise it goes to the one that does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    /// To the member that leads, which sends it on.
+    Leader,
+    /// To both.
+    Both,
+    /// To both; if a disk refuses it, again to the one that leads: a change of the client-driven
+    /// protocols.
+    BothOrLeader,
+}
+
+impl To {
+    /// For changes under a layout's protocol. The async ones and the hybrid are not served yet,
+    /// and what is promised under a sync one is more.
+    fn under(protocol: Protocol) -> To {
+        match protocol {
+            Protocol::ClientSync | Protocol::ClientAsync => To::BothOrLeader,
+            _ => To::Leader,
+        }
+    }
+
+    /// What the request names.
+    fn protocol(self) -> Protocol {
+        match self {
+            To::Leader => Protocol::ServerSync,
+            To::Both | To::BothOrLeader => Protocol::ClientSync,
+        }
     }
 }
 
@@ -211,6 +270,7 @@ impl Pairs {
             pairs: RefCell::default(),
             next_operation: Cell::new(1),
             unconfirmed: RefCell::default(),
+            doubts: RefCell::default(),
         }
     }
 
@@ -454,21 +514,40 @@ impl Pairs {
         Ok(())
     }
 
-    /// Does a request that changes an object at the member that leads, or (client-driven protocols)
-    /// at both, until it is done or the patience is over.
+    /// One attempt at both members at the same time.
+    async fn at_both<R: Rpc>(
+        &self,
+        pair: &Pair,
+        session: u64,
+        request: &R,
+        payload: Payload,
+    ) -> Result<(), (Member, Trouble)> {
+        let zero = self.call(pair, Member::Zero, session, request, payload.clone());
+        let one = self.call(pair, Member::One, session, request, payload);
+        match futures_util::future::join(zero, one).await {
+            (Ok(_), Ok(_)) => Ok(()),
+            // A disk that refused says most: what the other one did is settled after it.
+            (_, Err(trouble @ Trouble::Errno(_))) => Err((Member::One, trouble)),
+            (Err(trouble), _) => Err((Member::Zero, trouble)),
+            (_, Err(trouble)) => Err((Member::One, trouble)),
+        }
+    }
+
+    /// Does a request at the members that `to` names, until it is done or the patience is over.
+    /// `request` makes it from the pair's epoch and the protocol in use.
     async fn do_change<R: Rpc<Reply = P>, P>(
         &self,
         core: &Rc<Core>,
         object: Object,
         leader: Member,
-        at_both: bool,
-        mut request: impl FnMut(u64) -> R,
+        mut to: To,
+        mut request: impl FnMut(u64, Protocol) -> R,
         payload: Payload,
-    ) -> Result<(), Errno> {
+    ) -> Result<(), Undone> {
         let pair = self.pair(object.pair);
         let session = core.session.id();
         if session == 0 {
-            return Err(Errno(libc::EIO));
+            return Err(Undone::Refused(Errno(libc::EIO)));
         }
         let attempt = async {
             loop {
@@ -476,45 +555,72 @@ impl Pairs {
                     return Err(Errno(libc::EIO));
                 }
                 let epoch = pair.epoch();
-                let request = request(epoch);
-                let trouble = match pair.current() {
-                    (Some(Member::Zero), Some(Member::One)) if at_both => {
-                        let zero =
-                            self.call(&pair, Member::Zero, session, &request, payload.clone());
-                        let one = self.call(&pair, Member::One, session, &request, payload.clone());
-                        match futures_util::future::join(zero, one).await {
-                            (Ok(_), Ok(_)) => return Ok(()),
-                            (Err(trouble), _) => (Member::Zero, trouble),
-                            (_, Err(trouble)) => (Member::One, trouble),
-                        }
+                let request = request(epoch, to.protocol());
+                let current = pair.current();
+                let tried = match current {
+                    (Some(_), Some(_)) if to != To::Leader => {
+                        self.at_both(&pair, session, &request, payload.clone())
+                            .await
                     }
                     (Some(first), second) => {
                         let to = if second.is_some() { leader } else { first };
-                        match self
-                            .call(&pair, to, session, &request, payload.clone())
-                            .await
-                        {
-                            Ok(_) => return Ok(()),
-                            Err(trouble) => (to, trouble),
-                        }
+                        let call = self.call(&pair, to, session, &request, payload.clone());
+                        call.await.map(drop).map_err(|trouble| (to, trouble))
                     }
-                    (None, _) => (leader, Trouble::Away),
+                    (None, _) => Err((leader, Trouble::Away)),
                 };
-                self.settle(core, &pair, epoch, trouble.0, trouble.1)
-                    .await?;
+                let (member, trouble) = match tried {
+                    Ok(()) => return Ok(()),
+                    // The other one may have it, and nobody but the client knows. A leader makes
+                    // both copies the same, or keeps the difference in its list.
+                    Err((_, Trouble::Errno(errno)))
+                        if to == To::BothOrLeader && current.1.is_some() =>
+                    {
+                        tracing::debug!(pair = pair.id, errno, "refused by one: again, led");
+                        to = To::Leader;
+                        continue;
+                    }
+                    Err(why) => why,
+                };
+                self.settle(core, &pair, epoch, member, trouble).await?;
             }
         };
         match self.env.timeout(self.patience_left(&pair), attempt).await {
-            Ok(result) => result,
-            Err(_) => Err(Errno(libc::EIO)),
+            Ok(result) => result.map_err(Undone::Refused),
+            Err(_) => Err(Undone::InDoubt(Doubt {
+                session,
+                pair: object.pair,
+                epoch: pair.epoch(),
+            })),
         }
     }
 
-    fn number(&self) -> Unconfirmed<'_> {
+    /// A number for a change, not confirmed until the guard says how it ended.
+    fn number(&self, session: u64) -> Unconfirmed<'_> {
+        self.forget_doubts(session);
         let number = self.next_operation.get();
         self.next_operation.set(number + 1);
         self.unconfirmed.borrow_mut().insert(number);
         Unconfirmed(self, number)
+    }
+
+    /// Doubts end with their session, which is fenced, and with the pair's epoch: whatever is in a
+    /// modified list then has been compared before both members serve again.
+    fn forget_doubts(&self, session: u64) {
+        let mut doubts = self.doubts.borrow_mut();
+        doubts.retain(|number, doubt| {
+            let holds = doubt.session == session && self.pair(doubt.pair).epoch() == doubt.epoch;
+            if !holds {
+                self.unconfirmed.borrow_mut().remove(number);
+            }
+            holds
+        });
+    }
+
+    /// Every change of this session below it is on both members, or with a leader that sees to it.
+    fn confirmed_below(&self, number: &Unconfirmed<'_>) -> u64 {
+        let first = self.unconfirmed.borrow().first().copied();
+        first.unwrap_or(number.1)
     }
 
     /// Writes extents of one object; `parts` are their bytes one after the other. Returns when the
@@ -528,30 +634,25 @@ impl Pairs {
         extents: Vec<weft_wire::proto::Extent>,
         parts: Vec<Bytes>,
     ) -> Result<(), Errno> {
-        let number = self.number();
+        let session = core.session.id();
+        let number = self.number(session);
         let crc = parts
             .iter()
             .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
-        let session = core.session.id();
-        let make = |epoch| WriteRequest {
+        let make = |epoch, protocol: Protocol| WriteRequest {
             session,
             epoch,
             pair: object.pair,
             object: Some(object.name()),
             extents: extents.clone(),
-            protocol: served(protocol) as i32,
+            protocol: protocol as i32,
             operation: number.1,
-            confirmed_below: self
-                .unconfirmed
-                .borrow()
-                .first()
-                .copied()
-                .unwrap_or(number.1),
+            confirmed_below: self.confirmed_below(&number),
         };
         let payload = Payload::parts_summed(parts, crc);
-        let both = client_driven(protocol);
-        self.do_change(core, object, leader, both, make, payload)
-            .await
+        let to = To::under(protocol);
+        let done = self.do_change(core, object, leader, to, make, payload);
+        number.ended(to, done.await)
     }
 
     /// Cuts an object, or makes holes in it.
@@ -563,9 +664,9 @@ impl Pairs {
         truncate: Option<u64>,
         punch: Vec<weft_wire::proto::Range>,
     ) -> Result<(), Errno> {
-        let number = self.number();
         let session = core.session.id();
-        let make = |epoch| ShapeRequest {
+        let number = self.number(session);
+        let make = |epoch, protocol: Protocol| ShapeRequest {
             session,
             epoch,
             pair: object.pair,
@@ -573,24 +674,24 @@ impl Pairs {
             truncate,
             punch: punch.clone(),
             operation: number.1,
-            protocol: served(protocol) as i32,
+            protocol: protocol as i32,
         };
-        let both = client_driven(protocol);
+        let to = To::under(protocol);
         let leader = Member::Zero;
-        self.do_change(core, object, leader, both, make, Payload::none())
-            .await
+        let done = self.do_change(core, object, leader, to, make, Payload::none());
+        number.ended(to, done.await)
     }
 
     /// Makes what this session wrote to an object stable on every member that is current.
     pub async fn sync(&self, core: &Rc<Core>, object: Object) -> Result<(), Errno> {
         let session = core.session.id();
-        let make = |epoch| SyncRequest {
+        let make = |epoch, _| SyncRequest {
             session,
             epoch,
             pair: object.pair,
             objects: vec![object.name()],
         };
-        self.do_change(core, object, Member::Zero, true, make, Payload::none())
-            .await
+        let done = self.do_change(core, object, Member::Zero, To::Both, make, Payload::none());
+        done.await.map_err(Undone::errno)
     }
 }

@@ -284,6 +284,38 @@ fn errors_of_writing_are_told_and_lose_nothing_older() {
 }
 
 #[test]
+fn what_one_member_refuses_of_two_copies_is_sent_again_to_a_leader() {
+    with_stand_ins(1, async |cluster| {
+        let a = cluster.client().await;
+        let policy = Policy {
+            protocol: weft_wire::proto::Protocol::ClientSync as i32,
+            ..a.policy(a.root()).await.unwrap()
+        };
+        a.set_policy(&root(), a.root(), policy).await.unwrap();
+        let store = &cluster.stores[0];
+        for (member, name) in [(0, "zero"), (1, "one")] {
+            store.refusing.set(Some((member, libc::ENOSPC)));
+            store.led.set(0);
+            let (_, handle) = create(&a, name).await;
+            a.write(handle, 0, pattern(1, 5000), false).await.unwrap();
+            a.fsync(handle, false).await.unwrap();
+            assert_eq!(store.led.get(), 1, "{name}");
+            assert_eq!(read(&a, handle, 0, 5000).await, pattern(1, 5000));
+            // The leader's refusal is the last word.
+            store.write_errno.set(libc::ENOSPC);
+            a.write(handle, 0, pattern(2, 5000), false).await.unwrap();
+            assert_eq!(a.fsync(handle, false).await, Err(Errno(libc::ENOSPC)));
+            store.write_errno.set(0);
+            store.refusing.set(None);
+            a.write(handle, 0, pattern(3, 5000), false).await.unwrap();
+            a.fsync(handle, false).await.unwrap();
+            assert_eq!(store.led.get(), 1, "{name}");
+            close(&a, handle).await;
+        }
+    });
+}
+
+#[test]
 fn the_metadata_server_may_restart() {
     with_cluster(2, async |cluster| {
         let (a, b) = (cluster.client().await, cluster.client().await);

@@ -193,6 +193,16 @@ impl Marks {
         inner.unconfirmed.extend(later);
     }
 
+    /// Sessions that a client's word is waited for.
+    pub fn awaited(&self) -> BTreeSet<u64> {
+        let inner = self.0.borrow();
+        inner
+            .unconfirmed
+            .keys()
+            .map(|(session, _)| *session)
+            .collect()
+    }
+
     /// A client has written here and will send, or has sent, the same to the twin.
     pub fn is_unconfirmed(&self, region: Region) -> bool {
         let inner = self.0.borrow();
@@ -545,7 +555,11 @@ mod tests {
             assert!(settled(&marks).is_empty());
             marks.confirmed_below(9, 6);
             assert_eq!(settled(&marks), [region(0)]);
-            assert_eq!(marks.0.borrow().unconfirmed.len(), 1);
+            assert_eq!(marks.awaited(), BTreeSet::from([8]));
+            // A session that ends leaves a doubt, which is settled like any other.
+            marks.session_ended(8);
+            assert!(marks.awaited().is_empty());
+            assert!(!marks.is_unconfirmed(region(1)) && marks.is_doubtful(region(1)));
         });
     }
 }

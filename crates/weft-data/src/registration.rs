@@ -131,6 +131,11 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
     node.registration.before.set(true);
     let live = reply.live_sessions;
     node.sessions.borrow_mut().told(reply.fenced_below, live);
+    for session in node.marks.awaited() {
+        if node.sessions.borrow().is_fenced(session) {
+            node.marks.session_ended(session);
+        }
+    }
     if reply.beat_ms > 0 {
         let beat = Duration::from_millis(reply.beat_ms);
         node.registration.beat.set(beat);

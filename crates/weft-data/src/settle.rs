@@ -210,15 +210,12 @@ async fn compare(
             _ => blocks.push(block),
         }
     }
-    if !lost.is_empty() {
-        // The other copy may be older, or newer than anybody was told: it is not taken for it.
-        tracing::error!(%object, block = lost[0], count = lost.len(),
-            "blocks are bad in the copy that counts; reading them fails until they are written");
-    }
+    let mended = !lost.is_empty() && mend(node, epoch, object, &lost, manner.truth).await?;
     let (exists, length) = match from_here {
         true => (ours.exists, ours.length),
         false => (theirs.exists, theirs.length),
     };
+    compared.differed = mended;
     if blocks.is_empty() && holes.is_empty() && !shapes_differ {
         return Ok(compared);
     }
@@ -252,6 +249,32 @@ async fn compare(
         filled.map_err(|error| of_store(node, error))?;
     }
     Ok(compared)
+}
+
+/// Blocks that are bad in the copy that counts: a write broke off there. In BOTH the other copy has
+/// what was there before that write, or what it was to write: nobody was promised more, and it is
+/// taken. Otherwise the other copy may be older than what was acknowledged. True: they are good now.
+async fn mend(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    lost: &[u64],
+    truth: Member,
+) -> Result<bool, Unsettled> {
+    if node.side.borrow().mode() == Some(Mode::Both) {
+        let mended = match truth == node.me {
+            true => heal(node, epoch, object, lost).await,
+            false => give_blocks(node, epoch, object, lost).await,
+        };
+        match mended {
+            Ok(()) => return Ok(true),
+            Err(Unsettled::Bad) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    tracing::error!(%object, block = lost[0], count = lost.len(),
+        "blocks are bad in the copy that counts; reading them fails until they are written");
+    Ok(false)
 }
 
 /// Sends `request` with these blocks of this member's copy.

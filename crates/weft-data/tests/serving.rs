@@ -346,6 +346,31 @@ fn a_bad_block_is_healed_from_the_twin() {
     });
 }
 
+#[test]
+fn a_block_that_broke_off_in_the_copy_that_counts_is_taken_from_the_other() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let (zero, one) = (bed.connect(ZERO).await, bed.connect(ONE).await);
+        let before = pattern(9, 20_000);
+        bed.write(&zero, object(1), 0, &before).await.unwrap();
+        // The writer reaches one member; the disk of the other breaks off in the middle of it.
+        bed.protocol = Protocol::ClientSync;
+        let newer = pattern(4, 4096);
+        bed.write(&one, object(1), 4096, &newer).await.unwrap();
+        damage(&bed, ZERO, &before[4096..4200]);
+        let fence = proto::FenceRequest {
+            session: SESSION,
+            objects: vec![name(object(1))],
+            ..Default::default()
+        };
+        bed.meta.order(ZERO, &fence).await.unwrap();
+        bed.assert_equal().await;
+        let content = bed.content(ZERO).await;
+        assert!(content[&object(1)][4096..8192] == newer);
+        assert!(content[&object(1)][8192..] == before[8192..]);
+    });
+}
+
 /// Changes bytes in the file that holds them.
 #[allow(clippy::disallowed_methods)]
 fn damage(bed: &Bed, member: weft_types::Member, bytes: &[u8]) {

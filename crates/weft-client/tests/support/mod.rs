@@ -41,6 +41,10 @@ pub struct Store {
     pub syncs: Cell<usize>,
     /// Answer to every write, if not 0.
     pub write_errno: Cell<i32>,
+    /// What one member answers to writes that are not to be forwarded, (member, errno).
+    pub refusing: Cell<Option<(u32, i32)>>,
+    /// Writes that a member was to forward.
+    pub led: Cell<usize>,
     /// Writes in progress, to see that none overlap.
     pub flying: RefCell<Vec<Flying>>,
     pub overlapped: Cell<bool>,
@@ -226,6 +230,15 @@ fn on_request(
                 let errno = store.write_errno.get();
                 if errno != 0 {
                     return replier.fail(Failed::Errno(errno));
+                }
+                match store.refusing.get() {
+                    _ if write.protocol == Protocol::ServerSync as i32 => {
+                        store.led.set(store.led.get() + 1);
+                    }
+                    Some((member, errno)) if member == me => {
+                        return replier.fail(Failed::Errno(errno));
+                    }
+                    _ => {}
                 }
                 store.writes.set(store.writes.get() + 1);
                 let mut at = 0;
