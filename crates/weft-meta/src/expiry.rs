@@ -152,7 +152,7 @@ impl Meta {
 
     /// Tells all data servers that can be reached to refuse a session. Those that are away learn it
     /// when they register.
-    async fn fence_everywhere(self: &Rc<Self>, session: SessionId) {
+    pub(crate) async fn fence_everywhere(self: &Rc<Self>, session: SessionId) {
         let mut calls = Vec::new();
         {
             let core = self.core.borrow();

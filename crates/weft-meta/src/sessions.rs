@@ -232,15 +232,20 @@ pub(crate) fn on_renew(
     }
 }
 
-/// The client ends its session and has settled everything itself.
+/// The client ends its session and has settled everything itself. Data servers are told, so that
+/// nothing there waits for its word any more.
 pub(crate) fn on_goodbye(meta: &Rc<Meta>, core: &mut Core, session: SessionId, replier: Replier) {
     if let Some(failed) = core.commits.refusal() {
         return replier.fail(failed);
     }
     let sn = meta.close_session(core, session, true);
     tracing::info!(%session, "session closed");
-    meta.when_committed(core, sn, move |_, _, result| match result {
+    meta.when_committed(core, sn, move |meta, _, result| match result {
         Ok(()) => {
+            let fencing = meta.clone();
+            meta.spawn("goodbye", async move {
+                fencing.fence_everywhere(session).await;
+            });
             let reply = proto::OpReply {
                 session: session.0,
                 ..Default::default()
