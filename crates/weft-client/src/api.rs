@@ -79,17 +79,20 @@ impl Client {
     pub async fn close(&self) -> Result<()> {
         let core = &self.0;
         let synced = core.sync_all().await;
+        core.session.begin_leaving();
         let session = core.session.id();
-        let closing = op::Op::CloseSession(proto::CloseSession {
-            session,
-            clean: true,
-        });
-        let goodbye = core.session.change(core, Cred::default(), closing, false);
-        let closed = core
-            .within(GOODBYE_PATIENCE, async move { goodbye.await.map(drop) })
-            .await;
-        if let Err(errno) = closed {
-            tracing::debug!(%errno, "the service ends the session by its term");
+        if session != 0 {
+            let closing = op::Op::CloseSession(proto::CloseSession {
+                session,
+                clean: true,
+            });
+            let goodbye = core.session.change(core, Cred::default(), closing, false);
+            let closed = core
+                .within(GOODBYE_PATIENCE, async move { goodbye.await.map(drop) })
+                .await;
+            if let Err(errno) = closed {
+                tracing::debug!(%errno, "the service ends the session by its term");
+            }
         }
         core.session.stop();
         core.pairs.close();

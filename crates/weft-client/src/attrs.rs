@@ -200,7 +200,7 @@ impl Core {
 
     /// Makes a file shorter: nothing of it is on its way to where it ends now, the server is told,
     /// remains are trimmed.
-    async fn cut(
+    pub async fn cut(
         self: &Rc<Self>,
         cred: &Cred,
         node: &Rc<Node>,

@@ -9,14 +9,14 @@ use crate::session::{Link, Session};
 use crate::settings::Settings;
 use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
 use crate::writeback::Writeback;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_env::Env;
 use weft_rpc::{Connection, Request};
 use weft_wire::proto::{
-    self, GetInodeRequest, Inode, Lease, LeaseMode, LockFreed, OpReply, PairStates, RevokeReply,
-    RevokeRequest, Setattr, Time, op,
+    self, GetInodeRequest, Inode, Lease, LeaseMode, LockFreed, OpReply, PairStates, RenewRequest,
+    RevokeReply, RevokeRequest, Setattr, Time, op,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -305,6 +305,11 @@ impl Core {
         }
         node.state.borrow_mut().asking = true;
         let _asking = Asking(node);
+        if mode == Mode::Write {
+            // Or a lease that is granted now, and whose grant is lost, would be taken for the one that
+            // was given back, and what was owed under that be told again.
+            self.confirm(node).await?;
+        }
         let owned = node.state.borrow().lease.mode() == Mode::Write;
         if mode < Mode::Write || owned {
             self.fetch_inode(node.ino).await?;
@@ -429,6 +434,31 @@ impl Core {
         });
     }
 
+    /// Waits until what was told when this node's WRITE lease was given back is known to be with the
+    /// service for good.
+    ///
+    /// # Errors
+    /// EIO when the patience is over.
+    pub async fn confirm(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+        let is_of_node = |given: &GivenBack| Rc::ptr_eq(&given.node, node);
+        if !self.unconfirmed.borrow().iter().any(is_of_node) {
+            return Ok(());
+        }
+        let count = Cell::new(0);
+        let (_, link) = self
+            .session
+            .ask(self, |link| {
+                count.set(self.unconfirmed.borrow().len());
+                RenewRequest {
+                    session: link.session,
+                    epoch: link.epoch,
+                }
+            })
+            .await?;
+        self.renewed(link.generation, count.get());
+        Ok(())
+    }
+
     /// Open inodes and WRITE leases, for taking the session up.
     pub fn held(&self) -> (Vec<u64>, Vec<u64>) {
         let mut open = Vec::new();
@@ -507,7 +537,11 @@ impl Core {
         for node in nodes {
             let was_held = node.state.borrow().lease.may_answer();
             self.lose_node(&node);
-            node.state.borrow_mut().answers.clear();
+            {
+                let mut state = node.state.borrow_mut();
+                state.answers.clear();
+                state.unlinked = false;
+            }
             if was_held {
                 held.push(node);
             }
@@ -543,6 +577,7 @@ impl Core {
             }
             // Nobody waits for answers on a connection that is gone.
             state.answers.clear();
+            state.unlinked = false;
             drop(state);
             node.wake.notify_waiters();
         }

@@ -270,6 +270,15 @@ impl Core {
             }
         }
         let handle = self.handles.add_file(node.clone(), flags.open);
+        let is_prepared = cut.is_some_and(|cut| Rc::ptr_eq(&cut, &node));
+        let is_own = node.state.borrow().lease.mode() == Mode::Write;
+        if flags.open.truncate && !created && !is_prepared && is_own {
+            // The name was not known here, so what this client had on its way was not kept away.
+            if let Err(errno) = self.cut(cred, &node, 0, true).await {
+                self.close_handle(handle);
+                return Err(errno);
+            }
+        }
         Ok((self.freshest(&node, known.attr).await, handle))
     }
 

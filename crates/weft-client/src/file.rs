@@ -86,7 +86,7 @@ impl Core {
     }
 
     /// Takes a handle out; the last one of an unlinked file tells the server.
-    fn close_handle(self: &Rc<Self>, id: HandleId) -> Option<Rc<FileHandle>> {
+    pub fn close_handle(self: &Rc<Self>, id: HandleId) -> Option<Rc<FileHandle>> {
         let (handle, is_last) = self.handles.remove_file(id)?;
         let is_orphan = is_last && std::mem::take(&mut handle.node.state.borrow_mut().orphan);
         if is_orphan {
@@ -163,7 +163,9 @@ impl Core {
                 }
             }
         }
-        self.tell(node).await
+        self.tell(node).await?;
+        // Told with a lease that was given back: that counts when the service has it for good.
+        self.confirm(node).await
     }
 
     pub async fn sync_all(self: &Rc<Self>) -> Result<()> {

@@ -119,6 +119,8 @@ pub(crate) struct NodeState {
     pub unsynced: bool,
     /// Unlinked while open here: the last close tells the server.
     pub orphan: bool,
+    /// A revocation that is not answered yet says that the last name goes.
+    pub unlinked: bool,
     /// Revocations that are to be answered when the lease has been given back.
     pub answers: Vec<Replier>,
     /// Counts this file's cuts and writes: what was read ahead under another count is not used.

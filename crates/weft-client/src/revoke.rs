@@ -3,7 +3,8 @@
 
 use crate::core::{Core, FORGET_PATIENCE, GivenBack, answer_revoke, mode_of};
 use crate::leases::{Mode, Phase};
-use crate::node::Node;
+use crate::node::{Node, NodeState};
+use std::cell::RefMut;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_rpc::{Connection, Replier};
@@ -25,16 +26,12 @@ impl Core {
         let begun = {
             let mut state = node.state.borrow_mut();
             state.answers.push(replier);
-            if revoke.unlinking && node.is_open() {
-                state.orphan = true;
-            }
+            state.unlinked |= revoke.unlinking;
             let to = mode_of(revoke.to());
             let begun = state.lease.begin_giving_back(to, revoke.seq);
             if !begun && state.lease.giving_back_to().is_none() {
                 // Older than one that has been answered: there is nothing left to give.
-                let answers = std::mem::take(&mut state.answers);
-                drop(state);
-                answer_revoke(&node, answers, None);
+                answer(&node, state, None);
                 return;
             }
             begun
@@ -73,8 +70,8 @@ impl Core {
     }
 
     async fn give_back_lease(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection) {
-        // Replies that came before the revocation are taken first.
-        yield_once().await;
+        // Replies that came before the revocation are taken first: they may open the file.
+        connection.answers_taken().await;
         loop {
             let Some(to) = node.state.borrow().lease.giving_back_to() else {
                 return;
@@ -114,7 +111,6 @@ impl Core {
             // The session was taken up or lost meanwhile: that has settled everything.
             return;
         }
-        let answers = std::mem::take(&mut state.answers);
         let was_owner = state.lease.mode() == Mode::Write;
         let attr = state.attr;
         // A file that is being cut owes nothing but a time of access: its size is the server's.
@@ -132,7 +128,6 @@ impl Core {
             // so these would bring older sizes and times: it is asked anew.
             state.attr = None;
         }
-        drop(state);
         if owed.is_some()
             && let Some(attr) = attr
         {
@@ -142,8 +137,8 @@ impl Core {
                 attr,
             });
         }
-        debug_assert!(!answers.is_empty() || !connection.is_open());
-        answer_revoke(node, answers, owed);
+        debug_assert!(!state.answers.is_empty() || !connection.is_open());
+        answer(node, state, owed);
     }
 
     /// Has the face forget. Where an operation of its own waits for a lease on this inode, the
@@ -201,16 +196,13 @@ pub(crate) fn owed_setattr(ino: u64, attr: &crate::types::Attr) -> Setattr {
     }
 }
 
-/// Lets the other tasks that are ready run once.
-async fn yield_once() {
-    let mut yielded = false;
-    std::future::poll_fn(|cx| {
-        if yielded {
-            return std::task::Poll::Ready(());
-        }
-        yielded = true;
-        cx.waker().wake_by_ref();
-        std::task::Poll::Pending
-    })
-    .await;
+/// Answers all revocations of this inode that wait for that.
+fn answer(node: &Node, mut state: RefMut<'_, NodeState>, owed: Option<Setattr>) {
+    if std::mem::take(&mut state.unlinked) && node.is_open() {
+        // The server keeps the inode for this client until it says that it has closed it.
+        state.orphan = true;
+    }
+    let answers = std::mem::take(&mut state.answers);
+    drop(state);
+    answer_revoke(node, answers, owed);
 }

@@ -62,6 +62,8 @@ pub(crate) struct Session {
     unanswered: RefCell<BTreeSet<u64>>,
     /// Told when a change is no longer outstanding.
     answered: Notify,
+    /// Its goodbye is on the way.
+    leaving: Cell<bool>,
     closed: Cell<bool>,
     pub root: Cell<u64>,
     last_failure: RefCell<String>,
@@ -122,6 +124,7 @@ impl Session {
             next_operation: Cell::new(1),
             unanswered: RefCell::default(),
             answered: Notify::new(),
+            leaving: Cell::new(false),
             closed: Cell::new(false),
             root: Cell::new(weft_types::ROOT_INO.0),
             last_failure: RefCell::default(),
@@ -192,7 +195,11 @@ impl Session {
 
     /// The service says that the session is over.
     fn fenced(&self, core: &Rc<Core>, link: &Link, why: &str) {
-        if self.id.get() == link.session && link.session != 0 {
+        if self.leaving.get() {
+            // Its goodbye has been heard, though not answered.
+            tracing::debug!(session = link.session, why, "the session is over");
+            self.stop();
+        } else if self.id.get() == link.session && link.session != 0 {
             tracing::error!(session = link.session, why, "the session has been ended");
             self.id.set(0);
             self.valid_until.set(Mono(0));
@@ -331,7 +338,12 @@ impl Session {
         }
     }
 
-    /// Says goodbye and stays disconnected.
+    /// A goodbye follows: that the session is over is no loss from now on, and it is not replaced.
+    pub fn begin_leaving(&self) {
+        self.leaving.set(true);
+    }
+
+    /// Stays disconnected from now on.
     pub fn stop(&self) {
         self.closed.set(true);
         if let Some(link) = self.link.borrow_mut().take() {
@@ -389,7 +401,10 @@ impl Session {
             Ok(Err(error)) => return Err((error.to_string(), is_refusal(&error))),
             Err(_) => return Err(("no answer".into(), false)),
         };
-        let result = self.take_up(core, &connection).await;
+        let mut result = self.take_up(core, &connection).await;
+        if self.is_closed() {
+            result = Err(("the client is closed".into(), false));
+        }
         if let Err((why, _)) = &result {
             connection.close(why);
         }
@@ -429,6 +444,10 @@ impl Session {
             Ok(Err(error)) => return Err((error.to_string(), false)),
             Err(_) => return Err(("no answer to the session request".into(), false)),
         };
+        if self.is_closed() {
+            // One that has just been opened ends by its term.
+            return Ok(());
+        }
         let taken_up = request.session != 0;
         self.id.set(reply.session);
         self.root.set(reply.root_ino);

@@ -8,7 +8,7 @@ use crate::leases::{Held, Revocation};
 use crate::server::{Core, Meta};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use weft_rpc::{CallError, Payload, Replier};
+use weft_rpc::Replier;
 use weft_types::{Ino, SessionId};
 use weft_wire::Failed;
 use weft_wire::proto::{self, Lease, LeaseMode, RevokeReply, RevokeRequest, op};
@@ -159,28 +159,26 @@ impl Meta {
         } else {
             LeaseMode::LeaseRead
         };
+        let request = RevokeRequest {
+            ino: ino.0,
+            held: held as i32,
+            to: revocation.to as i32,
+            seq: revocation.seq,
+            unlinking: revocation.unlinking,
+        };
         let meta = self.clone();
-        self.env.spawn("revocation", async move {
-            let request = RevokeRequest {
-                ino: ino.0,
-                held: held as i32,
-                to: revocation.to as i32,
-                seq: revocation.seq,
-                unlinking: revocation.unlinking,
-            };
-            match connection.call(&request, Payload::none()).await {
-                Ok((reply, _)) => {
-                    let core = &mut *meta.core.borrow_mut();
-                    if core.leases.end_revocation(ino, session, revocation.seq) {
-                        meta.given_back(core, ino, session, revocation, reply);
-                    }
+        // The client may renew or say goodbye right after its answer: what it told with that comes
+        // first. (If it is lost, it is asked for again when the session is taken up, or ends with it.)
+        connection.call_in_order(&request, move |answer| match answer {
+            Ok((reply, _)) => {
+                let core = &mut *meta.core.borrow_mut();
+                if core.leases.end_revocation(ino, session, revocation.seq) {
+                    meta.given_back(core, ino, session, revocation, reply);
                 }
-                // It is sent again when the session is taken up, or ends with the session.
-                Err(CallError::Lost(_)) => {}
-                Err(CallError::Failed(failed)) => {
-                    tracing::warn!(%session, %ino, %failed,
-                        "a client refuses to give a lease back; its session will end");
-                }
+            }
+            Err(failed) => {
+                tracing::warn!(%session, %ino, %failed,
+                    "a client refuses to give a lease back; its session will end");
             }
         });
     }

@@ -167,6 +167,22 @@ impl Drop for Replier {
 
 type Answer = Result<(Bytes, Bytes), CallError>;
 
+/// Who gets an answer.
+enum Asker {
+    /// A task that waits.
+    Task(oneshot::Sender<Answer>),
+    /// Called when the answer is read, if it ever is.
+    Reader(Box<dyn FnOnce(Answer)>),
+}
+
+fn decoded<R: Rpc>(answer: Answer) -> Result<(R::Reply, Bytes), CallError> {
+    let (message, payload) = answer?;
+    match R::Reply::decode(message) {
+        Ok(reply) => Ok((reply, payload)),
+        Err(_) => Err(Failed::Refused(format!("the reply to {} does not decode", R::NAME)).into()),
+    }
+}
+
 thread_local! {
     static NEXT_NUMBER: Cell<u64> = const { Cell::new(1) };
 }
@@ -176,7 +192,11 @@ struct Inner {
     peer: String,
     identity: RefCell<Identity>,
     next_id: Cell<u64>,
-    waiting: RefCell<FixedMap<u64, oneshot::Sender<Answer>>>,
+    waiting: RefCell<FixedMap<u64, Asker>>,
+    /// Answers handed to tasks that have not run since.
+    untaken: Cell<usize>,
+    /// Wakes who waits for that.
+    taken: Notify,
     outgoing: RefCell<VecDeque<Bytes>>,
     outgoing_bytes: Cell<usize>,
     /// Wakes the writer.
@@ -240,9 +260,11 @@ impl Inner {
             .into_iter()
             .collect();
         waiting.sort_by_key(|(id, _)| *id);
-        for (_, sender) in waiting {
-            // A caller that no longer waits needs no answer.
-            let _: Result<(), Answer> = sender.send(Err(CallError::Lost(why.to_owned())));
+        for (_, asker) in waiting {
+            if let Asker::Task(sender) = asker {
+                // A caller that no longer waits needs no answer.
+                let _: Result<(), Answer> = sender.send(Err(CallError::Lost(why.to_owned())));
+            }
         }
         self.closing.notify_waiters();
         self.filled.notify_one();
@@ -259,7 +281,12 @@ struct Forget<'a>(&'a Inner, u64);
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.0.waiting.borrow_mut().remove(&self.1);
+        let was_waiting = self.0.waiting.borrow_mut().remove(&self.1).is_some();
+        if !was_waiting {
+            // Answered, or lost with the connection, when nobody counts any more.
+            self.0.untaken.set(self.0.untaken.get().saturating_sub(1));
+            self.0.taken.notify_waiters();
+        }
     }
 }
 
@@ -279,6 +306,8 @@ impl Connection {
             identity: RefCell::new(identity),
             next_id: Cell::new(1),
             waiting: RefCell::default(),
+            untaken: Cell::new(0),
+            taken: Notify::new(),
             outgoing: RefCell::default(),
             outgoing_bytes: Cell::new(0),
             filled: Notify::new(),
@@ -338,13 +367,23 @@ impl Connection {
             }
             drained.await;
         }
-        let (message, payload) = self.call_now(request, payload.into())?.await?;
-        match R::Reply::decode(message) {
-            Ok(reply) => Ok((reply, payload)),
-            Err(_) => {
-                Err(Failed::Refused(format!("the reply to {} does not decode", R::NAME)).into())
-            }
+        decoded::<R>(self.call_now(request, payload.into())?.await)
+    }
+
+    /// Sends a request at once and returns. `then` is called with the answer when that is read, and so
+    /// before any request is handled that the other side sent after it: a task that waits in
+    /// [`Connection::call`] may run later than that. If the connection breaks first, or is broken,
+    /// `then` is never called.
+    pub fn call_in_order<R: Rpc>(
+        &self,
+        request: &R,
+        then: impl FnOnce(Result<(R::Reply, Bytes), CallError>) + 'static,
+    ) {
+        if !self.is_open() {
+            return;
         }
+        let asker = Asker::Reader(Box::new(move |answer| then(decoded::<R>(answer))));
+        self.ask(request, Payload::none(), asker);
     }
 
     fn call_now<R: Rpc>(
@@ -355,11 +394,21 @@ impl Connection {
         if let Some(why) = &*self.0.closed.borrow() {
             return Err(CallError::Lost(why.clone()));
         }
+        let (sender, receiver) = oneshot::channel();
+        let id = self.ask(request, payload, Asker::Task(sender));
+        let forget = Forget(&self.0, id);
+        Ok(async move {
+            let _forget = forget;
+            receiver
+                .await
+                .unwrap_or_else(|_| Err(CallError::Lost("forgotten".into())))
+        })
+    }
+
+    fn ask<R: Rpc>(&self, request: &R, payload: Payload, asker: Asker) -> u64 {
         let id = self.0.next_id.get();
         self.0.next_id.set(id + 1);
-        let (sender, receiver) = oneshot::channel();
-        self.0.waiting.borrow_mut().insert(id, sender);
-        let forget = Forget(&self.0, id);
+        self.0.waiting.borrow_mut().insert(id, asker);
         self.0.enqueue(
             Kind::Request,
             R::METHOD,
@@ -367,12 +416,18 @@ impl Connection {
             request.encode_to_vec(),
             payload,
         );
-        Ok(async move {
-            let _forget = forget;
-            receiver
-                .await
-                .unwrap_or_else(|_| Err(CallError::Lost("forgotten".into())))
-        })
+        id
+    }
+
+    /// Returns when the tasks whose answers have been read by now have run on with them, or the
+    /// connection is closed: a request may have been handled before a task went on with the answer that
+    /// came before it.
+    pub async fn answers_taken(&self) {
+        while self.0.untaken.get() > 0 && self.is_open() {
+            let taken = self.0.taken.notified();
+            let closing = self.0.closing.notified();
+            futures_util::future::select(std::pin::pin!(taken), std::pin::pin!(closing)).await;
+        }
     }
 
     /// Sends a message that wants no answer. Lost with the connection.
@@ -564,9 +619,15 @@ async fn read_frames(
             },
             Kind::Handshake => return Err(FrameError::Kind(Kind::Handshake as u8).into()),
         };
-        // A call that was dropped is no longer there.
-        if let Some(sender) = connection.0.waiting.borrow_mut().remove(&header.request_id) {
-            let _: Result<(), Answer> = sender.send(answer);
+        let asker = connection.0.waiting.borrow_mut().remove(&header.request_id);
+        match asker {
+            Some(Asker::Task(sender)) => {
+                let untaken = &connection.0.untaken;
+                untaken.set(untaken.get() + usize::from(sender.send(answer).is_ok()));
+            }
+            Some(Asker::Reader(then)) => then(answer),
+            // A call that was dropped is no longer there.
+            None => {}
         }
     }
     Ok(())

@@ -184,3 +184,46 @@ fn random_bytes_close_the_connection_and_the_server_lives() {
     })
     .unwrap();
 }
+
+/// The other side answers and asks for something else right after: a task that waits for the answer
+/// may run after that request is handled, what is called in order may not.
+#[test]
+fn an_answer_is_taken_before_the_requests_that_follow_it() {
+    real::run(|env| async move {
+        let log: Rc<RefCell<Vec<&str>>> = Rc::default();
+        let heard = log.clone();
+        let asked = log.clone();
+        let ask = move |connection: weft_rpc::Connection| {
+            let log = asked.clone();
+            connection.call_in_order(&ReadRequest::default(), move |answer| {
+                assert!(answer.is_ok());
+                log.borrow_mut().push("answer");
+            });
+        };
+        let handler: Handler = Rc::new(move |_, request| {
+            heard.borrow_mut().push("request");
+            request.replier.fail(Failed::Stale(1));
+        });
+        let address = serve(&env, "127.0.0.1:0", local("c"), ask, handler)
+            .await
+            .unwrap();
+        let client: Handler = Rc::new(|connection, request| {
+            request
+                .replier
+                .send::<ReadRequest>(&ReadReply {}, Payload::none());
+            connection.call_in_order(&RenewRequest::default(), |_| {});
+        });
+        let connection = connect(&env, &address, &local("c"), client).await.unwrap();
+        connection
+            .call(&RenewRequest::default(), Payload::none())
+            .await
+            .unwrap_err();
+        while log.borrow().len() < 3 {
+            env.sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let log = log.borrow();
+        let answer = log.iter().position(|&line| line == "answer").unwrap();
+        assert_eq!(log.last(), Some(&"request"), "{answer} of {log:?}");
+    })
+    .unwrap();
+}
