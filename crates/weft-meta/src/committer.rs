@@ -169,6 +169,11 @@ impl Commits {
         Sn(self.next.0 - 1)
     }
 
+    /// Everything that has been applied is committed.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.committed == self.newest()
+    }
+
     /// Calls `waiter` when batch `sn` is committed: at once if it is. Answers it back then.
     fn wait(&mut self, sn: Sn, waiter: Waiter) -> Option<(Waiter, Result<(), Failed>)> {
         if sn <= self.committed {

@@ -123,7 +123,7 @@ pub(crate) async fn run(meta: Rc<Meta>, mut shadow: Shadow) {
                 continue;
             }
             let committed = core.commits.committed();
-            let at_rest = committed == core.commits.newest();
+            let at_rest = core.commits.is_at_rest();
             let digest = (at_rest && inodes <= DIGEST_INODES_MAX).then(|| core.state.digest());
             (committed, core.entries_since_image, digest)
         };

@@ -290,6 +290,20 @@ impl Server {
         self.metrics_address.as_deref()
     }
 
+    /// The sessions that are open, those included that are being ended. None while a change is not
+    /// committed: it could be undone.
+    pub fn sessions(&self) -> Option<BTreeSet<u64>> {
+        let core = self.meta.core.borrow();
+        let sessions = core.state.sessions().map(|summary| summary.session.0);
+        core.commits.is_at_rest().then(|| sessions.collect())
+    }
+
+    /// What the state is by its digest. None while a change is not committed.
+    pub fn digest(&self) -> Option<u128> {
+        let core = self.meta.core.borrow();
+        core.commits.is_at_rest().then(|| core.state.digest())
+    }
+
     /// Ends the server: what has been applied is committed and answered first. Clients find their
     /// sessions again when it is started again in time.
     pub async fn stop(self) {

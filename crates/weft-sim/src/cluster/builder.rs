@@ -2,7 +2,7 @@
 
 use super::coverage::Coverage;
 use super::workload::{Shared, Worker};
-use crate::oracle::history::{ClientId, History};
+use crate::oracle::history::{ClientId, History, Outcome, Reply};
 use crate::rng::Rng;
 use crate::{Node, World};
 use std::cell::{Cell, RefCell};
@@ -64,6 +64,8 @@ pub struct Cluster {
     lives: RefCell<Vec<ClientId>>,
     /// Operations that each client still has to do.
     left: RefCell<Vec<Rc<Cell<usize>>>>,
+    /// Sessions of dead clients that may still be open, with the records of their ends.
+    ending: RefCell<Vec<(u64, ClientId, usize)>>,
     /// Servers that ended by themselves, with what they said.
     exits: Rc<RefCell<Vec<(String, String)>>>,
 }
@@ -77,6 +79,7 @@ impl Cluster {
             coverage: Coverage::default(),
             stop: Rc::default(),
             finished: Rc::default(),
+            lives: Rc::default(),
         };
         let clients = (0..shape.clients)
             .map(|number| world.node(&format!("client{number}")))
@@ -103,6 +106,7 @@ impl Cluster {
                     .map(|_| Rc::new(Cell::new(shape.operations)))
                     .collect(),
             ),
+            ending: RefCell::default(),
             exits: Rc::default(),
             shape,
         }
@@ -329,8 +333,32 @@ impl Cluster {
             let now = self.shared.clock.now();
             let history = &self.shared.history;
             history.client_died(life, now + LATE.as_nanos() as u64);
-            history.session_ends(life, now, true);
+            // One that never got as far as having a session leaves nothing behind.
+            if let Some(of) = self.shared.lives.borrow().get(&life) {
+                let end = history.session_lost(life, of.lost_since().unwrap_or(now), now);
+                let mut ending = self.ending.borrow_mut();
+                ending.push((of.session(), life, end));
+            }
         }
+    }
+
+    /// Writes down which sessions of dead clients the service has ended meanwhile: what depends on
+    /// them is known the better, the earlier that is.
+    pub fn watch_sessions(&self) {
+        let server = self.meta_server.borrow();
+        let Some(open) = server.as_ref().and_then(weft_meta::Server::sessions) else {
+            return;
+        };
+        let now = self.shared.clock.now();
+        self.ending.borrow_mut().retain(|&(session, life, end)| {
+            let is_open = open.contains(&session);
+            if !is_open {
+                let outcome = Outcome::Known(Reply::Done);
+                self.shared.history.end(end, outcome, now);
+                self.shared.history.client_is_over(life, now);
+            }
+            is_open
+        });
     }
 
     /// Waits until what dead clients left behind has been cleared up.

@@ -200,7 +200,8 @@ fn scenario(world: &World, options: &Options, noted: &Rc<RefCell<Progress>>) -> 
             if cluster.world.now() > until {
                 return Err("a client does not come to its end".to_owned());
             }
-            cluster.world.sleep(Duration::from_millis(100)).await;
+            cluster.watch_sessions();
+            cluster.world.sleep(Duration::from_millis(50)).await;
         }
         cluster.settle().await?;
         let copies = invariants::copies_equal::check(&cluster).await;
@@ -213,7 +214,7 @@ fn scenario(world: &World, options: &Options, noted: &Rc<RefCell<Progress>>) -> 
         noted.operations = cluster.shared.history.next();
         noted.history = cluster.shared.history.records();
     }
-    let records = linearize::without_idle(&cluster.shared.history.records());
+    let records = linearize::prepared(cluster.shared.history.records());
     let judged = match linearize::check(&records, 1) {
         Ok(_) => Ok(()),
         Err(violation) => Err(violation.text),

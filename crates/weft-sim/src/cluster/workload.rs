@@ -10,7 +10,7 @@ use crate::oracle::history::{
     ClientId, FLOCK_UNIT, History, Kind, LOCK_UNITS, Op, Outcome, Reply, Seen,
 };
 use crate::rng::Rng;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -33,6 +33,26 @@ const KNOWN_MAX: usize = 12;
 /// Bytes of each of a file's units that can be locked.
 const LOCK_UNIT_BYTES: u64 = 100;
 
+/// A client's session, as far as the history knows it.
+pub struct Life {
+    client: Client,
+    /// The session, and since when it is this one.
+    session: Cell<(u64, u64)>,
+}
+
+impl Life {
+    /// Since when the session may have been lost, if it has been.
+    pub fn lost_since(&self) -> Option<u64> {
+        let (known, since) = self.session.get();
+        (self.client.session() != known).then_some(since)
+    }
+
+    /// The session; 0 for none.
+    pub fn session(&self) -> u64 {
+        self.client.session()
+    }
+}
+
 /// What the clients of a run share.
 #[derive(Clone)]
 pub struct Shared {
@@ -46,6 +66,8 @@ pub struct Shared {
     pub stop: Rc<Cell<bool>>,
     /// Clients that have come to their end.
     pub finished: Rc<Cell<u32>>,
+    /// The session of each life of a client.
+    pub lives: Rc<RefCell<BTreeMap<ClientId, Rc<Life>>>>,
 }
 
 struct Handle {
@@ -67,8 +89,7 @@ pub struct Worker {
     files: Vec<u64>,
     symlinks: Vec<u64>,
     handles: Vec<Handle>,
-    /// The session, and since when it is this one.
-    session: Cell<(u64, u64)>,
+    life: Rc<Life>,
     /// What names this client has seen, so that most operations find something.
     names: BTreeMap<(u64, Vec<u8>), u64>,
 }
@@ -219,9 +240,13 @@ impl Worker {
     /// A client that works on `client`'s cluster as `id`.
     pub fn new(id: ClientId, env: Env, client: Client, shared: Shared, rng: Rng) -> Worker {
         let root = client.root();
-        let session = Cell::new((client.session(), shared.clock.now()));
+        let life = Rc::new(Life {
+            session: Cell::new((client.session(), shared.clock.now())),
+            client: client.clone(),
+        });
+        shared.lives.borrow_mut().insert(id, life.clone());
         Worker {
-            session,
+            life,
             id,
             env,
             client,
@@ -290,12 +315,13 @@ impl Worker {
     /// the session began.
     fn note_lost_session(&self, now: u64) {
         let session = self.client.session();
-        let (known, since) = self.session.get();
-        if session != 0 && session != known {
+        if session != 0
+            && let Some(since) = self.life.lost_since()
+        {
             let history = &self.shared.history;
-            let number = history.session_ends(self.id, since, true);
+            let number = history.session_lost(self.id, since, now);
             history.end(number, Outcome::Known(Reply::Done), now);
-            self.session.set((session, now));
+            self.life.session.set((session, now));
         }
     }
 
@@ -1048,9 +1074,14 @@ impl Worker {
         let since = self.shared.clock.now();
         let left = self.client.close().await;
         let now = self.shared.clock.now();
-        let number = self.shared.history.session_ends(self.id, since, true);
-        let outcome = Outcome::Known(Reply::Done);
-        self.shared.history.end(number, outcome, now);
+        let history = &self.shared.history;
+        match (&left, self.life.lost_since()) {
+            (Ok(()), None) => history.session_left(self.id, since, now),
+            (_, lost) => {
+                let number = history.session_lost(self.id, lost.unwrap_or(since), now);
+                history.end(number, Outcome::Known(Reply::Done), now);
+            }
+        }
         left
     }
 }

@@ -66,6 +66,12 @@ fn union(a: &Values, b: &Values) -> Values {
     all
 }
 
+fn contains(outer: &Values, inner: &Values) -> bool {
+    inner
+        .iter()
+        .all(|value| outer.contains(value) || outer.contains(&Value::Any))
+}
+
 /// What one client has written and not yet synced: what stays if that is lost.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Unsynced {
@@ -99,6 +105,28 @@ impl Content {
     /// The sizes it may have.
     pub fn size(&self) -> (u64, u64) {
         self.size
+    }
+
+    /// True if `client` has written what it has not synced.
+    pub fn is_unsynced_by(&self, client: ClientId) -> bool {
+        let unsynced = self.unsynced.as_ref();
+        unsynced.is_some_and(|unsynced| unsynced.client == client)
+    }
+
+    /// True if everything that `other` allows, now and later, is allowed by this, too.
+    pub fn includes(&self, other: &Content) -> bool {
+        let holds = |outer: (u64, u64), inner: (u64, u64)| outer.0 <= inner.0 && inner.1 <= outer.1;
+        let unsynced = match (&self.unsynced, &other.unsynced) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(mine), Some(theirs)) => {
+                mine.client == theirs.client
+                    && mine.failed >= theirs.failed
+                    && holds(mine.older_size, theirs.older_size)
+                    && mine.older.all_with(&theirs.older, contains)
+            }
+        };
+        unsynced && holds(self.size, other.size) && self.bytes.all_with(&other.bytes, contains)
     }
 
     /// `client` uses the file: what another one had not synced has been written back for that.
@@ -178,14 +206,23 @@ impl Content {
         self.size = (self.size.0 + length, self.size.1 + length);
     }
 
-    /// Cut or extended.
+    /// Cut or extended. A cut is done by the service when it is answered; growth is owed like a
+    /// write.
     pub fn truncate(&mut self, client: ClientId, size: u64) {
-        self.forget_older(client, size..u64::MAX);
+        let (low, high) = self.size;
+        if size >= high {
+            return self.extend(client, size);
+        }
+        if size > low {
+            self.keep_older(client, size..u64::MAX);
+        } else {
+            self.forget_older(client, size..u64::MAX);
+            if let Some(unsynced) = &mut self.unsynced {
+                unsynced.older_size = (size, size);
+            }
+        }
         self.bytes.set(size..u64::MAX, vec![Value::Zero]);
         self.size = (size, size);
-        if let Some(unsynced) = &mut self.unsynced {
-            unsynced.older_size = (size, size);
-        }
     }
 
     /// Made a hole within the file; the size stays.
@@ -406,6 +443,40 @@ mod tests {
         file.punch(1, 0..12);
         all[10..12].fill(0);
         assert!(file.see_bytes(1, 0, 20, &all).is_ok());
+    }
+
+    #[test]
+    fn growth_is_owed_and_a_cut_is_not() {
+        let mut file = Content::default();
+        file.write(1, 0..10, written(1, 0), true);
+        let mut grown = file.clone();
+        grown.truncate(1, 50);
+        assert_eq!(grown.size(), (50, 50));
+        grown.client_gone(1);
+        assert_eq!(grown.size(), (10, 50));
+        file.truncate(1, 5);
+        file.client_gone(1);
+        assert_eq!(file.size(), (5, 5));
+        // Where the size is not known, a client may have taken it for growth or for a cut.
+        grown.truncate(2, 20);
+        assert_eq!(grown.size(), (20, 20));
+        grown.client_gone(2);
+        assert_eq!(grown.size(), (10, 50));
+    }
+
+    #[test]
+    fn what_allows_more_includes_what_allows_less() {
+        let mut old = Content::default();
+        old.write(1, 0..8, written(1, 0), true);
+        let mut maybe = old.clone();
+        maybe.maybe_write(1, 0..8, written(2, 0));
+        let mut new = old.clone();
+        new.write(1, 0..8, written(2, 0), true);
+        assert!(maybe.includes(&old) && maybe.includes(&new) && maybe.includes(&maybe));
+        assert!(!old.includes(&maybe) && !old.includes(&new) && !new.includes(&old));
+        let mut unsynced = old.clone();
+        unsynced.write(1, 0..8, written(2, 0), false);
+        assert!(unsynced.includes(&new) && !new.includes(&unsynced));
     }
 
     #[test]

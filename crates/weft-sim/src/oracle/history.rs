@@ -178,8 +178,11 @@ pub enum Op {
         last: u8,
         exclusive: Option<bool>,
     },
-    /// The service ends the client's session: what it had not synced may be lost, its locks and
-    /// open references go.
+    /// The client is dead, or the service hears it no more: what it had not synced may be lost.
+    Loses,
+    /// The client has written back everything.
+    SyncsAll,
+    /// The service ends the client's session: its locks and open references go.
     SessionEnds,
 }
 
@@ -209,6 +212,28 @@ impl Op {
         }
     }
 
+    /// The names that it is about, each with its directory's number.
+    pub fn names(&self) -> Vec<(u64, &[u8])> {
+        match self {
+            Op::Lookup { parent, name }
+            | Op::Create { parent, name, .. }
+            | Op::Mkdir { parent, name, .. }
+            | Op::Mkfifo { parent, name, .. }
+            | Op::Symlink { parent, name, .. }
+            | Op::Link { parent, name, .. }
+            | Op::Unlink { parent, name }
+            | Op::Rmdir { parent, name } => vec![(*parent, name)],
+            Op::Rename {
+                parent,
+                name,
+                new_parent,
+                new_name,
+                ..
+            } => vec![(*parent, name), (*new_parent, new_name)],
+            _ => Vec::new(),
+        }
+    }
+
     /// True for operations that send data: if they fail for want of room, a part may be done.
     pub fn writes_data(&self) -> bool {
         matches!(
@@ -220,6 +245,29 @@ impl Op {
                 | Op::ZeroRange { .. }
                 | Op::Extend { .. }
         )
+    }
+
+    /// True for operations that, where they succeed, were done by the metadata service.
+    fn is_change(&self) -> bool {
+        match self {
+            Op::Rename {
+                parent,
+                name,
+                new_parent,
+                new_name,
+                ..
+            } => (parent, name) != (new_parent, new_name),
+            Op::Mkdir { .. }
+            | Op::Mkfifo { .. }
+            | Op::Symlink { .. }
+            | Op::Link { .. }
+            | Op::Unlink { .. }
+            | Op::Rmdir { .. }
+            | Op::Chmod { .. }
+            | Op::Setxattr { .. }
+            | Op::Removexattr { .. } => true,
+            _ => false,
+        }
     }
 
     /// A short name, for tables.
@@ -254,6 +302,8 @@ impl Op {
             Op::ZeroRange { .. } => "zero",
             Op::Extend { .. } => "extend",
             Op::Lock { .. } => "lock",
+            Op::Loses => "loses",
+            Op::SyncsAll => "syncs all",
             Op::SessionEnds => "session ends",
         }
     }
@@ -268,6 +318,8 @@ pub enum Reply {
     /// Lookup of a name that is not there.
     Absent,
     Entry(Seen),
+    /// Number and kind alone.
+    Inode(u64, Kind),
     Bytes(Bytes),
     /// Name, inode and kind of each entry but `.` and `..`, in any order.
     Listing(Vec<(Vec<u8>, u64, Kind)>),
@@ -281,6 +333,7 @@ impl fmt::Debug for Reply {
             Reply::Done => f.write_str("done"),
             Reply::Absent => f.write_str("absent"),
             Reply::Entry(seen) => write!(f, "{seen:?}"),
+            Reply::Inode(ino, kind) => write!(f, "{kind:?} {ino:x}"),
             Reply::Bytes(bytes) => {
                 let mut hash = 0;
                 for chunk in bytes.chunks(8) {
@@ -333,10 +386,10 @@ pub struct Record {
     pub returned: u64,
     /// What came of it.
     pub outcome: Outcome,
-    /// Of the end of a session: it is known to come.
-    pub must_end: bool,
     /// Of a write that was not synced: the client was told later that writes to the file failed.
     pub lost_perhaps: bool,
+    /// It takes effect after this one, if that does.
+    pub after: Option<usize>,
 }
 
 /// An operation with names as text and long values cut.
@@ -403,8 +456,8 @@ impl History {
             invoked: now,
             returned: u64::MAX,
             outcome: Outcome::Unknown { until: u64::MAX },
-            must_end: false,
             lost_perhaps: false,
+            after: None,
         });
         records.len() - 1
     }
@@ -440,20 +493,45 @@ impl History {
         for record in self.0.borrow_mut().iter_mut() {
             if record.returned == u64::MAX {
                 record.returned = now;
-                if record.op == Op::SessionEnds && record.must_end {
-                    record.outcome = Outcome::Known(Reply::Done);
-                } else {
-                    record.outcome = Outcome::Unknown { until: now };
-                }
+                record.outcome = match record.op {
+                    Op::SessionEnds => Outcome::Known(Reply::Done),
+                    _ => Outcome::Unknown { until: now },
+                };
             }
         }
     }
 
-    /// A session ends, or (if not `surely`) may end, from `since` on and before all is settled.
-    pub fn session_ends(&self, client: ClientId, since: u64, surely: bool) -> usize {
+    /// The service has ended a dead client's session: nothing of it takes effect any more.
+    pub fn client_is_over(&self, client: ClientId, now: u64) {
+        for record in self.0.borrow_mut().iter_mut() {
+            if let Outcome::Unknown { until } = &mut record.outcome
+                && record.client == client
+                && *until > now
+            {
+                *until = now;
+                record.returned = now;
+            }
+        }
+    }
+
+    /// A session that was there at `since` ends, and what was not synced may be lost, at some time
+    /// until `now`. Until [`History::end`] it is only known that it ends. Returns its number.
+    pub fn session_lost(&self, client: ClientId, since: u64, now: u64) -> usize {
+        let loss = self.begin(client, Op::Loses, since);
+        self.end(loss, Outcome::Known(Reply::Done), now);
         let number = self.begin(client, Op::SessionEnds, since);
-        self.0.borrow_mut()[number].must_end = surely;
+        self.0.borrow_mut()[number].after = Some(loss);
         number
+    }
+
+    /// A session that ended between `since` and `now` after all was synced.
+    pub fn session_left(&self, client: ClientId, since: u64, now: u64) {
+        let synced = self.begin(client, Op::SyncsAll, since);
+        let number = self.begin(client, Op::SessionEnds, since);
+        self.0.borrow_mut()[number].after = Some(synced);
+        for number in [synced, number] {
+            self.end(number, Outcome::Known(Reply::Done), now);
+        }
     }
 
     /// Takes note of the errno of an operation that has ended, if it did with one.
@@ -476,6 +554,7 @@ impl History {
     /// close or another write, as POSIX has it) are marked.
     pub fn records(&self) -> Vec<Record> {
         let mut records = self.0.borrow().clone();
+        bound_unknown_changes(&mut records);
         let mut unsynced: BTreeMap<(ClientId, u64), Vec<usize>> = BTreeMap::new();
         for number in 0..records.len() {
             let record = &records[number];
@@ -495,5 +574,26 @@ impl History {
             }
         }
         records
+    }
+}
+
+/// A change tells the service that its client no longer waits for the ones before it, and those are
+/// refused from then on: a change of unknown outcome took effect before the next one was done, if it
+/// did.
+fn bound_unknown_changes(records: &mut [Record]) {
+    let mut next_done: BTreeMap<ClientId, u64> = BTreeMap::new();
+    for record in records.iter_mut().rev() {
+        match &mut record.outcome {
+            Outcome::Known(Reply::Done | Reply::Entry(_)) if record.op.is_change() => {
+                next_done.insert(record.client, record.returned);
+            }
+            Outcome::Unknown { until } if record.op.is_change() => {
+                if let Some(&next) = next_done.get(&record.client) {
+                    *until = next.min(*until);
+                    record.returned = *until;
+                }
+            }
+            _ => {}
+        }
     }
 }

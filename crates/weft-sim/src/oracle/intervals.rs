@@ -22,6 +22,14 @@ impl<T: Clone + PartialEq> Intervals<T> {
             .1
     }
 
+    /// True if `test` holds at every offset for the two values there.
+    pub fn all_with(&self, other: &Intervals<T>, test: impl Fn(&T, &T) -> bool) -> bool {
+        let starts = self.0.keys().chain(other.0.keys());
+        starts
+            .into_iter()
+            .all(|&at| test(self.at(at), other.at(at)))
+    }
+
     /// The runs within `range`, clipped to it.
     pub fn runs(&self, range: Range<u64>) -> Vec<(Range<u64>, T)> {
         let mut runs = Vec::new();

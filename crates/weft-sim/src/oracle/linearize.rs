@@ -5,8 +5,10 @@
 //! it. When an operation ends, it must have taken effect: states in which it has not are
 //! continued by every order of operations under way that ends with it (Lowe's just-in-time
 //! linearization). The answers are known beforehand, since the check runs after the run, so wrong
-//! orders die at once and the set stays small.
+//! orders die at once; and operations that touch nothing in common are not tried in both orders
+//! ([`super::footprint`]), so the set stays small.
 
+use super::footprint::Footprint;
 use super::history::{Op, Outcome, Record, Reply};
 use super::model::State;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +27,7 @@ pub struct Violation {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Possible {
-    /// Operations under way that have taken effect.
+    /// Operations under way that have taken effect, or whose bound has passed and that never will.
     done: BTreeSet<usize>,
     state: State,
 }
@@ -36,6 +38,16 @@ enum Moment {
     End,
 }
 
+/// Operations that may still take effect.
+#[derive(Default)]
+struct UnderWay<'a> {
+    records: BTreeMap<usize, &'a Record>,
+    /// Those of unknown outcome whose bound has passed. Whether they have taken effect is asked only
+    /// when somebody looks at what they touch: most never matter, and to ask for each would double
+    /// the states each time.
+    passed: BTreeSet<usize>,
+}
+
 /// Checks a history.
 ///
 /// # Errors
@@ -43,12 +55,15 @@ enum Moment {
 pub fn check(records: &[Record], root_ino: u64) -> Result<Vec<State>, Violation> {
     let mut moments: Vec<(u64, Moment, usize)> = Vec::new();
     for (number, record) in records.iter().enumerate() {
+        if matches!(record.outcome, Outcome::Unknown { .. }) && only_looks(&record.op) {
+            continue;
+        }
         moments.push((record.invoked, Moment::Begin, number));
         moments.push((record.returned, Moment::End, number));
     }
     // At one instant beginnings come first: the two then overlap, which allows more.
     moments.sort();
-    let mut under_way: BTreeMap<usize, &Record> = BTreeMap::new();
+    let mut under_way = UnderWay::default();
     let mut possible = BTreeSet::from([Possible {
         done: BTreeSet::new(),
         state: State::new(root_ino),
@@ -56,29 +71,16 @@ pub fn check(records: &[Record], root_ino: u64) -> Result<Vec<State>, Violation>
     for (_, moment, number) in moments {
         let record = &records[number];
         if moment == Moment::Begin {
-            under_way.insert(number, record);
+            under_way.records.insert(number, record);
             continue;
         }
-        let must = !matches!(record.outcome, Outcome::Unknown { .. });
-        let mut next = BTreeSet::new();
-        let mut seen = BTreeSet::new();
-        for from in &possible {
-            advance(from, number, must, &under_way, &mut next, &mut seen);
-            if seen.len() > STATES_MAX {
-                let mut violation = explain(number, records, &under_way, &possible);
-                violation.text = format!(
-                    "too many possible states to go on, at {record}\n{} before it\n{}",
-                    possible.len(),
-                    violation.text
-                );
-                return Err(violation);
-            }
+        if matches!(record.outcome, Outcome::Unknown { .. }) {
+            under_way.passed.insert(number);
+        } else {
+            possible = advance_all(number, records, &under_way, &possible)?;
+            under_way.records.remove(&number);
         }
-        if next.is_empty() {
-            return Err(explain(number, records, &under_way, &possible));
-        }
-        under_way.remove(&number);
-        possible = next;
+        forget_decided(&mut under_way, &mut possible);
     }
     Ok(possible
         .into_iter()
@@ -86,46 +88,158 @@ pub fn check(records: &[Record], root_ino: u64) -> Result<Vec<State>, Violation>
         .collect())
 }
 
+/// Every state may become others when operation `number` ends.
+fn advance_all(
+    number: usize,
+    records: &[Record],
+    under_way: &UnderWay<'_>,
+    possible: &BTreeSet<Possible>,
+) -> Result<BTreeSet<Possible>, Violation> {
+    let mut next = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    for from in possible {
+        advance(from, number, under_way, &mut next, &mut seen);
+        if seen.len() > STATES_MAX {
+            let mut violation = explain(number, records, &under_way.records, possible);
+            violation.text = format!(
+                "too many possible states to go on, at {}\n{} before it\n{}",
+                records[number],
+                possible.len(),
+                violation.text
+            );
+            return Err(violation);
+        }
+    }
+    if next.is_empty() {
+        return Err(explain(number, records, &under_way.records, possible));
+    }
+    Ok(without_included(next))
+}
+
+/// States that differ in what files hold, of which one allows all that the other does, are one.
+fn without_included(states: BTreeSet<Possible>) -> BTreeSet<Possible> {
+    if states.len() < 2 {
+        return states;
+    }
+    let mut groups: BTreeMap<Possible, Vec<State>> = BTreeMap::new();
+    for Possible { done, state } in states {
+        let skeleton = Possible {
+            done,
+            state: state.skeleton(),
+        };
+        let group = groups.entry(skeleton).or_default();
+        if !group.iter().any(|other| other.includes(&state)) {
+            group.retain(|other| !state.includes(other));
+            group.push(state);
+        }
+    }
+    let mut left = BTreeSet::new();
+    for (Possible { done, .. }, group) in groups {
+        left.extend(group.into_iter().map(|state| Possible {
+            done: done.clone(),
+            state,
+        }));
+    }
+    left
+}
+
+/// Operations whose bound has passed and that are decided in every state need no more thought.
+fn forget_decided(under_way: &mut UnderWay<'_>, possible: &mut BTreeSet<Possible>) {
+    let decided: Vec<usize> = under_way
+        .passed
+        .iter()
+        .copied()
+        .filter(|number| possible.iter().all(|at| at.done.contains(number)))
+        .collect();
+    if decided.is_empty() {
+        return;
+    }
+    for number in &decided {
+        under_way.passed.remove(number);
+        under_way.records.remove(number);
+    }
+    *possible = std::mem::take(possible)
+        .into_iter()
+        .map(|mut at| {
+            for number in &decided {
+                at.done.remove(number);
+            }
+            at
+        })
+        .collect();
+}
+
 /// Adds to `next` all that `from` may become when operation `number` ends.
 fn advance(
     from: &Possible,
     number: usize,
-    must: bool,
-    under_way: &BTreeMap<usize, &Record>,
+    under_way: &UnderWay<'_>,
     next: &mut BTreeSet<Possible>,
     seen: &mut BTreeSet<Possible>,
 ) {
-    let mut stack = vec![from.clone()];
-    while let Some(mut at) = stack.pop() {
+    let mut stack = vec![(from.clone(), BTreeSet::new())];
+    while let Some((mut at, mut met)) = stack.pop() {
         if at.done.remove(&number) {
-            next.insert(at);
-            continue;
-        }
-        if !must {
-            // Its bound has passed without effect. (With effect: `done`, above.)
+            at.done.extend(met);
             next.insert(at);
             continue;
         }
         if seen.len() > STATES_MAX || !seen.insert(at.clone()) {
             continue;
         }
-        for (&other, record) in under_way {
-            if at.done.contains(&other) {
+        let all = entangled(&at, number, &under_way.records);
+        met.extend(
+            all.iter()
+                .copied()
+                .filter(|other| under_way.passed.contains(other)),
+        );
+        for other in all {
+            let record = under_way.records[&other];
+            let waits =
+                |first: usize| under_way.records.contains_key(&first) && !at.done.contains(&first);
+            if record.after.is_some_and(waits) {
                 continue;
             }
             // What asks nothing and changes nothing may as well come later.
-            let asks_nothing =
-                matches!(record.outcome, Outcome::Unknown { .. }) || record.op == Op::SessionEnds;
+            let asks_nothing = matches!(record.outcome, Outcome::Unknown { .. })
+                || matches!(record.op, Op::Loses | Op::SyncsAll | Op::SessionEnds);
             for state in at.state.apply(other, record) {
                 if asks_nothing && other != number && state == at.state {
                     continue;
                 }
                 let mut done = at.done.clone();
                 done.insert(other);
-                stack.push(Possible { done, state });
+                stack.push((Possible { done, state }, met.clone()));
             }
         }
     }
+}
+
+/// The operations under way whose order against `number` may matter here, by themselves or through
+/// others: a persistent set. The rest may as well take effect later.
+fn entangled(at: &Possible, number: usize, under_way: &BTreeMap<usize, &Record>) -> Vec<usize> {
+    let mut rest: Vec<(usize, Footprint)> = under_way
+        .iter()
+        .filter(|(other, _)| !at.done.contains(other))
+        .map(|(&other, record)| (other, at.state.footprint(record)))
+        .collect();
+    let mut all = Vec::new();
+    let mut new = vec![number];
+    while let Some(member) = new.pop() {
+        let Some(index) = rest.iter().position(|&(other, _)| other == member) else {
+            continue;
+        };
+        let (_, print) = rest.swap_remove(index);
+        new.extend(
+            rest.iter()
+                .filter(|(_, other)| other.clashes(&print))
+                .map(|&(other, _)| other),
+        );
+        new.extend(under_way[&member].after);
+        all.push(member);
+    }
+    all.sort_unstable();
+    all
 }
 
 /// Operations on the same inode that the report of a violation shows.
@@ -139,28 +253,6 @@ fn subject(record: &Record) -> Option<u64> {
     })
 }
 
-/// The name that an operation is about.
-fn names(op: &Op) -> Vec<(u64, &[u8])> {
-    match op {
-        Op::Lookup { parent, name }
-        | Op::Create { parent, name, .. }
-        | Op::Mkdir { parent, name, .. }
-        | Op::Mkfifo { parent, name, .. }
-        | Op::Symlink { parent, name, .. }
-        | Op::Link { parent, name, .. }
-        | Op::Unlink { parent, name }
-        | Op::Rmdir { parent, name } => vec![(*parent, name)],
-        Op::Rename {
-            parent,
-            name,
-            new_parent,
-            new_name,
-            ..
-        } => vec![(*parent, name), (*new_parent, new_name)],
-        _ => Vec::new(),
-    }
-}
-
 fn explain(
     number: usize,
     records: &[Record],
@@ -170,14 +262,14 @@ fn explain(
     let record = &records[number];
     let mut text = format!("no order explains #{number} {record}\n");
     let about = subject(record);
-    let named = names(&record.op);
+    let named = record.op.names();
     let related: Vec<usize> = (0..records.len())
         .filter(|&other| {
             let other = &records[other];
             other.invoked < record.returned
-                && (other.op == Op::SessionEnds
+                && (matches!(other.op, Op::Loses | Op::SyncsAll | Op::SessionEnds)
                     || about.is_some() && subject(other) == about
-                    || names(&other.op).iter().any(|name| named.contains(name)))
+                    || other.op.names().iter().any(|name| named.contains(name)))
         })
         .collect();
     for &other in related.iter().rev().take(RELATED_MAX).rev() {
@@ -209,7 +301,7 @@ fn possible_count(_number: usize, _record: &Record, possible: &Possible) -> Stri
 }
 
 /// True for an operation that says nothing and does nothing when its outcome is unknown.
-pub fn only_looks(op: &Op) -> bool {
+fn only_looks(op: &Op) -> bool {
     matches!(
         op,
         Op::Lookup { .. }
@@ -222,23 +314,26 @@ pub fn only_looks(op: &Op) -> bool {
     )
 }
 
-/// Records without those that neither say nor do anything, with their numbers kept (the reference
-/// names inodes and bytes by them): such a record becomes an empty interval at time 0.
-pub fn without_idle(records: &[Record]) -> Vec<Record> {
+/// Attributes that a change answers with are those of some moment after it took effect, not of that
+/// very moment: the client may have asked again. So they are an observation of their own. [`check`] wants records like that.
+pub fn prepared(mut records: Vec<Record>) -> Vec<Record> {
+    for number in 0..records.len() {
+        let record = &mut records[number];
+        let Outcome::Known(Reply::Entry(seen)) = &record.outcome else {
+            continue;
+        };
+        if only_looks(&record.op) {
+            continue;
+        }
+        let seen = seen.clone();
+        record.outcome = Outcome::Known(Reply::Inode(seen.ino, seen.kind));
+        let look = Record {
+            op: Op::Getattr { ino: seen.ino },
+            outcome: Outcome::Known(Reply::Entry(seen)),
+            after: Some(number),
+            ..record.clone()
+        };
+        records.push(look);
+    }
     records
-        .iter()
-        .cloned()
-        .map(|mut record| {
-            if matches!(record.outcome, Outcome::Unknown { .. }) && only_looks(&record.op) {
-                record.invoked = 0;
-                record.returned = 0;
-            }
-            record
-        })
-        .collect()
-}
-
-/// True if the operation failed with EIO, which says nothing of what happened.
-pub fn is_unknown(reply: &Reply) -> bool {
-    matches!(reply, Reply::Error(libc::EIO))
 }

@@ -10,6 +10,7 @@
 //! byte, all that may be there ([`content`]), and the next read settles it.
 
 pub mod content;
+mod footprint;
 pub mod history;
 pub mod intervals;
 pub mod linearize;

@@ -6,7 +6,7 @@
 
 use super::content::{Content, Value};
 use super::history::{ClientId, FLOCK_UNIT, Kind, Op, Outcome, Record, Reply, Seen};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// An inode of the reference: the number of the record that made it (the root: `usize::MAX`), so
@@ -15,10 +15,10 @@ type Id = usize;
 const ROOT: Id = usize::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Inode {
+pub(super) struct Inode {
     /// The number that the system gave it, once a client has seen it.
-    ino: Option<u64>,
-    kind: Kind,
+    pub(super) ino: Option<u64>,
+    pub(super) kind: Kind,
     mode: u32,
     /// Names; of a directory not counted.
     names: u32,
@@ -26,20 +26,24 @@ struct Inode {
     entries: BTreeMap<Vec<u8>, Id>,
     target: Vec<u8>,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
-    content: Content,
+    pub(super) content: Content,
 }
 
 /// Who holds a lock: a session and an owner within it.
 type Owner = (ClientId, u64);
+/// A unit of an inode that can be locked.
+type Unit = (Id, u8);
 
 /// A state of the reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct State {
-    inodes: BTreeMap<Id, Rc<Inode>>,
+    pub(super) inodes: BTreeMap<Id, Rc<Inode>>,
     /// Open handles of each session.
     opens: BTreeMap<(ClientId, Id), u32>,
     /// Holders of each unit of each inode; true: exclusive.
-    locks: BTreeMap<(Id, u8), BTreeMap<Owner, bool>>,
+    pub(super) locks: BTreeMap<Unit, BTreeMap<Owner, bool>>,
+    /// Numbers of inodes that are gone.
+    gone: BTreeSet<u64>,
 }
 
 /// What an operation does: the state after it, or the errors of which it gives one.
@@ -65,10 +69,11 @@ impl State {
             inodes: BTreeMap::from([(ROOT, Rc::new(root))]),
             opens: BTreeMap::new(),
             locks: BTreeMap::new(),
+            gone: BTreeSet::new(),
         }
     }
 
-    fn find(&self, ino: u64) -> Result<Id, Vec<i32>> {
+    pub(super) fn find(&self, ino: u64) -> Result<Id, Vec<i32>> {
         self.inodes
             .iter()
             .find(|(_, inode)| inode.ino == Some(ino))
@@ -76,7 +81,7 @@ impl State {
             .ok_or(GONE.to_vec())
     }
 
-    fn directory(&self, ino: u64) -> Result<Id, Vec<i32>> {
+    pub(super) fn directory(&self, ino: u64) -> Result<Id, Vec<i32>> {
         let id = self.find(ino)?;
         match self.inodes[&id].kind {
             Kind::Directory => Ok(id),
@@ -84,7 +89,7 @@ impl State {
         }
     }
 
-    fn get(&self, id: Id) -> &Inode {
+    pub(super) fn get(&self, id: Id) -> &Inode {
         &self.inodes[&id]
     }
 
@@ -92,7 +97,7 @@ impl State {
         Rc::make_mut(self.inodes.get_mut(&id).expect("ids come from the state"))
     }
 
-    fn entry(&self, directory: Id, name: &[u8]) -> Option<Id> {
+    pub(super) fn entry(&self, directory: Id, name: &[u8]) -> Option<Id> {
         self.get(directory).entries.get(name).copied()
     }
 
@@ -127,6 +132,7 @@ impl State {
         let inode = self.get(id);
         let open = self.opens.keys().any(|&(_, open)| open == id);
         if inode.names == 0 && !open {
+            self.gone.extend(inode.ino);
             self.inodes.remove(&id);
             self.locks.retain(|&(locked, _), _| locked != id);
         }
@@ -140,19 +146,32 @@ impl State {
     /// Takes note of what a client was told of an inode: false if it cannot be.
     fn see(&mut self, client: ClientId, id: Id, seen: &Seen) -> bool {
         let links = self.links(id);
-        let inode = self.get(id);
-        if inode.kind != seen.kind || inode.mode != seen.mode || links != seen.nlink {
+        if self.get(id).mode != seen.mode || links != seen.nlink {
             return false;
         }
-        match inode.ino {
-            Some(ino) if ino != seen.ino => return false,
-            Some(_) => {}
-            None if self.find(seen.ino).is_ok() => return false,
-            None => self.edit(id).ino = Some(seen.ino),
+        if !self.see_number(id, seen.ino, seen.kind) {
+            return false;
         }
         match seen.kind {
             Kind::File => self.edit(id).content.see_size(client, seen.size),
             _ => true,
+        }
+    }
+
+    /// Takes note of an inode's number: false if it cannot have it.
+    fn see_number(&mut self, id: Id, ino: u64, kind: Kind) -> bool {
+        let inode = self.get(id);
+        if inode.kind != kind {
+            return false;
+        }
+        match inode.ino {
+            Some(known) => known == ino,
+            // Numbers are never used again.
+            None if self.find(ino).is_ok() || self.gone.contains(&ino) => false,
+            None => {
+                self.edit(id).ino = Some(ino);
+                true
+            }
         }
     }
 
@@ -173,6 +192,13 @@ impl State {
         number
     }
 
+    /// What a client has open.
+    pub(super) fn opens_of(&self, client: ClientId) -> impl Iterator<Item = &(ClientId, Id)> {
+        self.opens
+            .range((client, 0)..=(client, usize::MAX))
+            .map(|(open, _)| open)
+    }
+
     fn open(&mut self, client: ClientId, id: Id) {
         *self.opens.entry((client, id)).or_default() += 1;
     }
@@ -185,6 +211,25 @@ impl State {
                 self.collect(id);
             }
         }
+    }
+
+    /// All but what files hold: states that have this in common may include one another.
+    pub(super) fn skeleton(&self) -> State {
+        let mut bare = self.clone();
+        for inode in bare.inodes.values_mut() {
+            if inode.content != Content::default() {
+                Rc::make_mut(inode).content = Content::default();
+            }
+        }
+        bare
+    }
+
+    /// True if everything that `other`, of the same skeleton, allows is allowed here, too.
+    pub(super) fn includes(&self, other: &State) -> bool {
+        let mut pairs = self.inodes.values().zip(other.inodes.values());
+        pairs.all(|(mine, theirs)| {
+            Rc::ptr_eq(mine, theirs) || mine.content.includes(&theirs.content)
+        })
     }
 
     /// The states that the reference may be in after operation `number`, which came out like this.
@@ -222,7 +267,7 @@ impl State {
             return Err(GONE.to_vec());
         }
         if let Some(ino) = record.op.inode()
-            && self.find(ino).is_err()
+            && self.gone.contains(&ino)
             && !matches!(record.op, Op::Link { .. })
         {
             // No name leads to it and nobody has it open: only a caller that keeps inode numbers,
@@ -429,15 +474,8 @@ impl State {
                 }
                 for (name, ino, kind) in seen {
                     let child = *entries.get(name).ok_or(vec![])?;
-                    let inode = self.get(child);
-                    if inode.kind != *kind {
+                    if !next.see_number(child, *ino, *kind) {
                         return Err(vec![]);
-                    }
-                    match inode.ino {
-                        Some(known) if known != *ino => return Err(vec![]),
-                        Some(_) => {}
-                        None if next.find(*ino).is_ok() => return Err(vec![]),
-                        None => next.edit(child).ino = Some(*ino),
                     }
                 }
                 Ok(next)
@@ -576,22 +614,24 @@ impl State {
                 next.locks.retain(|_, holders| !holders.is_empty());
                 done(reply, next)
             }
-            Op::SessionEnds => {
-                let ids: Vec<Id> = next.inodes.keys().copied().collect();
-                for id in ids {
-                    if next.get(id).kind == Kind::File {
-                        next.edit(id).content.client_gone(client);
+            Op::Loses | Op::SyncsAll => {
+                let unsynced = |inode: &Rc<Inode>| inode.content.is_unsynced_by(client);
+                let ids = self.inodes.iter().filter(|(_, inode)| unsynced(inode));
+                for (&id, _) in ids {
+                    let content = &mut next.edit(id).content;
+                    match record.op {
+                        Op::Loses => content.client_gone(client),
+                        _ => content.synced(client),
                     }
                 }
+                Ok(next)
+            }
+            Op::SessionEnds => {
                 for holders in next.locks.values_mut() {
                     holders.retain(|&(holder, _), _| holder != client);
                 }
                 next.locks.retain(|_, holders| !holders.is_empty());
-                let opened: Vec<Id> = next
-                    .opens
-                    .range((client, 0)..=(client, usize::MAX))
-                    .map(|(&(_, id), _)| id)
-                    .collect();
+                let opened: Vec<Id> = next.opens_of(client).map(|&(_, id)| id).collect();
                 for id in opened {
                     next.opens.remove(&(client, id));
                     next.collect(id);
@@ -623,6 +663,7 @@ impl State {
         match reply {
             None => Ok(self),
             Some(Reply::Entry(seen)) => yes(self.see(client, id, seen), self),
+            Some(Reply::Inode(ino, kind)) => yes(self.see_number(id, *ino, *kind), self),
             Some(_) => Err(vec![]),
         }
     }
