@@ -109,6 +109,8 @@ fn measure(name: &str, weft: &Path, options: &PeersOptions) -> Result<Vec<Line>,
     let system = System::start(name, weft)?;
     let mut lines = Vec::new();
     let (size, files) = (options.size.to_string(), options.files.to_string());
+    // Two copies, and what else a system keeps for a while.
+    let warm = (options.size * 5 / 2).to_string();
     let runs: [Vec<&str>; 3] = [
         vec!["io", "--size", &size],
         vec!["meta", "--files", &files],
@@ -121,7 +123,7 @@ fn measure(name: &str, weft: &Path, options: &PeersOptions) -> Result<Vec<Line>,
             .arg(run[0])
             .arg(&system.mount)
             .args(&run[1..])
-            .arg("--json");
+            .args(["--json", "--warm-memory", &warm]);
         if !system.processes.is_empty() {
             command.arg("--cpu-of").arg(system.processes.join(","));
         }

@@ -169,8 +169,14 @@ impl System {
         let program = build_passthrough()?;
         let source = self.path("source");
         fs::create_dir(&source).map_err(|error| format!("{}: {error}", source.display()))?;
-        let mut command = Command::new(program);
-        command.arg("--foreground").arg(&source).arg(&self.mount);
+        // It keeps a file open for each inode that the kernel knows.
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "ulimit -n 1048576; exec \"$@\"", "sh"])
+            .arg(program)
+            .arg("--foreground")
+            .arg(&source)
+            .arg(&self.mount);
         self.child = Some(background(&mut command, &self.path("log"))?);
         self.processes = vec!["passthrough_hp"];
         Ok(())

@@ -62,12 +62,19 @@ pub struct Report {
     json: bool,
     cpu_of: Vec<String>,
     only: Vec<String>,
+    warm_memory: u64,
 }
 
 impl Report {
-    /// `cpu_of`: names of processes; `only`: figures, all if empty.
-    pub fn new(json: bool, cpu_of: Vec<String>, only: Vec<String>) -> Report {
-        Report { json, cpu_of, only }
+    /// `cpu_of`: names of processes; `only`: figures, all if empty; `warm_memory`: MiB of free
+    /// memory that are touched before each figure.
+    pub fn new(json: bool, cpu_of: Vec<String>, only: Vec<String>, warm_memory: u64) -> Report {
+        Report {
+            json,
+            cpu_of,
+            only,
+            warm_memory,
+        }
     }
 
     /// True if the figure was asked for.
@@ -88,6 +95,7 @@ impl Report {
         jobs: usize,
         work: impl Fn(&mut Job) -> io::Result<()> + Sync,
     ) -> Result<()> {
+        warm_memory(self.warm_memory);
         let measured = measure(&self.cpu_of, jobs, &work)
             .map_err(|error| Error::Failed(format!("{bench} {figure} ({case}): {error}")))?;
         self.print(bench, figure, case, count, &measured);
@@ -147,6 +155,28 @@ impl Report {
                 percentile(0.99)
             );
         }
+    }
+}
+
+/// Touches so many MiB of memory and gives them back.
+///
+/// A virtual machine whose host takes free memory away pays for the first touch of each page
+/// again, several times what all copying costs. The pages are touched here, so that it is the file
+/// system that is measured. Left out where there is no memory file system to do it with.
+fn warm_memory(mebibytes: u64) {
+    const PLACE: &str = "/dev/shm";
+    let path = std::path::Path::new(PLACE).join(format!("weft-bench.{}", std::process::id()));
+    let touch = || -> io::Result<()> {
+        let mut file = std::fs::File::create(&path)?;
+        let block = vec![1; 1 << 20];
+        (0..mebibytes).try_for_each(|_| io::Write::write_all(&mut file, &block))
+    };
+    if mebibytes > 0 {
+        if let Err(error) = touch() {
+            eprintln!("memory is not touched first: {error}");
+        }
+        // If it could not be made there is nothing to remove.
+        let _: io::Result<()> = std::fs::remove_file(&path);
     }
 }
 

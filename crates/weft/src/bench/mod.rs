@@ -44,6 +44,10 @@ struct Common {
     /// Only these figures.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Touch this much free memory before each figure (MiB), on virtual machines whose host takes
+    /// it away.
+    #[arg(long, default_value_t = 0)]
+    warm_memory: u64,
 }
 
 #[derive(Args, Clone)]
@@ -84,7 +88,7 @@ pub fn run(command: BenchCommand) -> Result<()> {
         What::Tree(common) => common.clone(),
     };
     let scratch = Scratch::new(&common.directory)?;
-    let mut report = Report::new(common.json, common.cpu_of, common.only);
+    let mut report = Report::new(common.json, common.cpu_of, common.only, common.warm_memory);
     match &command.what {
         What::Io(options) => io::run(options, &scratch.0, &mut report),
         What::Meta(options) => meta::run(options, &scratch.0, &mut report),
