@@ -236,6 +236,7 @@ impl Core {
         };
         self.take_changed(&attr, granted);
         self.was_cut(node, &attr);
+        node.state.borrow_mut().replaced |= size == 0;
         if owns && reply.trim_seq != 0 {
             // Under the lease and before any other write; if that fails, the next writer does it.
             let begun = self.begin_cut(node).await?;

@@ -204,6 +204,7 @@ impl Core {
             && !reply.created
         {
             self.was_cut(&node, &attr);
+            node.state.borrow_mut().replaced = true;
             known = self.known_or(&node, attr);
         }
         if reply.created {
@@ -232,11 +233,10 @@ impl Core {
         flags: CreateFlags,
     ) -> Result<(Known, HandleId)> {
         // An existing file that is cut must have nothing on its way to the objects it loses.
-        let cut = match self.cached_name(cred, parent, name) {
-            Some(Ok((NameState::Present(ino), _))) if flags.open.truncate && !flags.exclusive => {
-                self.nodes.get(ino)
-            }
-            _ => None,
+        let cut = if flags.open.truncate && !flags.exclusive {
+            self.used_here(cred, parent, name).await
+        } else {
+            None
         };
         let _cutting = match &cut {
             Some(node) => {
@@ -329,21 +329,39 @@ impl Core {
     /// The inode that may lose its last name, as far as it is known here. One that is not is looked
     /// up if any file is open at all: the server keeps an unlinked file only if it is told.
     async fn victim(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Victim {
+        let node = self.used_here(cred, parent, name).await;
+        if let Some(node) = &node {
+            node.unlinking.set(node.unlinking.get() + 1);
+        }
+        let victim = Victim(node);
+        if let Some(node) = victim.0.as_ref().filter(|_| !victim.is_open()) {
+            // Nothing may be on its way to objects that are dropped.
+            self.flush_closed(node).await;
+        }
+        victim
+    }
+
+    /// The file of a name, if this client may have it open or have bytes to write to it.
+    async fn used_here(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Option<Rc<Node>> {
         let ino = match self.cached_name(&root_cred(), parent, name) {
             Some(Ok((NameState::Present(ino), _))) => Some(ino),
             Some(_) => None,
-            None if !self.handles.any_file() => None,
+            None if !self.handles.any_file() && self.is_all_written() => None,
             None => match self.lookup(cred, parent, name).await {
                 Ok(Found { entry, .. }) => entry.map(|known| known.attr.ino),
                 // The change itself will say.
                 Err(_) => None,
             },
         };
-        let node = ino.and_then(|ino| self.nodes.get(ino));
-        if let Some(node) = &node {
-            node.unlinking.set(node.unlinking.get() + 1);
+        ino.and_then(|ino| self.nodes.get(ino))
+    }
+
+    /// Waits for what a close has left to be written.
+    async fn flush_closed(self: &Rc<Self>, node: &Rc<Node>) {
+        if let Err(errno) = self.flush_data(node).await {
+            // The node keeps what failed for its handles.
+            tracing::debug!(ino = node.ino, %errno, "not flushed in time");
         }
-        Victim(node)
     }
 
     fn take_gone(
@@ -414,6 +432,12 @@ impl Core {
             false => self.victim(cred, to.0, to.1).await,
         };
         let keep_open = victim.is_open();
+        // Whoever replaces a file by a new one has either content after a crash of this client.
+        if !self.is_all_written()
+            && let Some(node) = self.used_here(cred, from.0, from.1).await
+        {
+            self.flush_closed(&node).await;
+        }
         let op = op::Op::Rename(proto::Rename {
             parent: from.0,
             name: Bytes::copy_from_slice(from.1),

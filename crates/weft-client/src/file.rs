@@ -14,6 +14,8 @@ use std::rc::Rc;
 use weft_types::{BLOCK_BYTES, FILE_BYTES_MAX, pieces};
 use weft_wire::proto::{self, Durability, op};
 
+/// A close waits where less room is left than this: what sixteen clients may have in their buffers.
+const CLOSE_ROOM: u64 = 4 << 30;
 /// Zeros for holes are slices of this.
 static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 /// Bytes that one copy_range call moves: the application asks again for the rest, and can be
@@ -109,13 +111,36 @@ impl Core {
     pub async fn flush(self: &Rc<Self>, id: HandleId, lock_owner: Option<u64>) -> Result<()> {
         let handle = self.handles.file(id)?;
         let node = &handle.node;
-        let flushed = self.flush_data(node).await;
+        let flushed = if self.may_close_behind(node) {
+            self.want_flush(node);
+            self.pump();
+            Ok(())
+        } else {
+            let flushed = self.flush_data(node).await;
+            node.state.borrow_mut().replaced &= flushed.is_err();
+            flushed
+        };
         self.want_tell(node);
         if let Some(owner) = lock_owner {
             self.drop_locks(node.ino, false, owner).await?;
         }
         node.failure_since(&handle.seen_failures)?;
         flushed
+    }
+
+    /// A close need not wait for what was written: it goes to pairs that are well and have room
+    /// (errors could be told to nobody later), to a file of which nothing has failed yet, and no
+    /// older content has made way for it.
+    fn may_close_behind(&self, node: &Node) -> bool {
+        let state = node.state.borrow();
+        let Some(layout) = &state.layout else {
+            return false;
+        };
+        let is_safe = !state.replaced && state.buffer.failures == 0;
+        let mut pairs = layout.map.pairs().iter();
+        !self.settings.close_waits
+            && is_safe
+            && pairs.all(|pair| self.pairs.has_room(*pair, CLOSE_ROOM))
     }
 
     pub async fn release(self: &Rc<Self>, id: HandleId, lock_owner: Option<u64>) -> Result<()> {

@@ -75,6 +75,8 @@ pub(crate) struct Buffer {
     pub telling: bool,
     /// Stands in the queue of nodes that are to tell.
     pub tell_queued: bool,
+    /// To be told when nothing waits or is on its way.
+    pub tell_then: bool,
 }
 
 impl Buffer {
@@ -115,6 +117,8 @@ pub(crate) struct NodeState {
     pub xattr_names: Option<Rc<Vec<Bytes>>>,
     pub names: Option<Box<Names>>,
     pub buffer: Buffer,
+    /// Cut to nothing since it was flushed: what it held is gone, what replaces it must not be lost.
+    pub replaced: bool,
     /// Written since the last sync to disk.
     pub unsynced: bool,
     /// Unlinked while open here: the last close tells the server.

@@ -22,7 +22,7 @@ use weft_rpc::{CallError, Connection, Handler, Local, Payload};
 use weft_types::{Member, PairId};
 use weft_wire::proto::{
     Identity, ObjectName, PairMembers, PairState, Protocol, ShapeRequest, SuspectRequest,
-    SyncRequest, View, WriteRequest, identity,
+    SyncRequest, View, WriteReply, WriteRequest, identity,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -61,6 +61,8 @@ struct MemberLink {
     failed: Cell<Option<Mono>>,
     /// When it answered last.
     heard: Cell<Mono>,
+    /// Bytes that may still be written, as it told last.
+    room: Cell<Option<u64>>,
 }
 
 pub(crate) struct Pair {
@@ -85,6 +87,7 @@ impl Pair {
             tried: Notify::new(),
             failed: Cell::new(None),
             heard: Cell::new(now),
+            room: Cell::new(None),
         };
         Pair {
             id,
@@ -234,6 +237,13 @@ enum To {
     BothOrLeader,
 }
 
+/// Where a change goes.
+struct Target {
+    object: Object,
+    leader: Member,
+    to: To,
+}
+
 impl To {
     /// For changes under a layout's protocol. The async ones and the hybrid are not served yet,
     /// and what is promised under a sync one is more.
@@ -252,6 +262,9 @@ impl To {
         }
     }
 }
+
+/// For replies that tell nothing.
+fn drop_reply<P>(_: &Pair, _: Member, _: P) {}
 
 impl Pairs {
     pub fn new(env: Env, settings: &crate::Settings) -> Pairs {
@@ -514,6 +527,23 @@ impl Pairs {
         Ok(())
     }
 
+    /// The pair is well and has so many bytes of room for more, as far as is known: what is written
+    /// to it will most likely be taken.
+    pub fn has_room(&self, pair: PairId, bytes: u64) -> bool {
+        let pairs = self.pairs.borrow();
+        let Some(pair) = pairs.get(&pair.0) else {
+            return false;
+        };
+        let told = pair.members.iter().filter_map(|link| link.room.get()).min();
+        let is_reached = |member: Member| {
+            let connection = pair.members[member.index()].connection.borrow();
+            connection.as_ref().is_none_or(Connection::is_open)
+        };
+        pair.trouble_since.get().is_none()
+            && [Member::Zero, Member::One].into_iter().all(is_reached)
+            && told.is_some_and(|room| room >= bytes)
+    }
+
     /// One attempt at both members at the same time.
     async fn at_both<R: Rpc>(
         &self,
@@ -521,11 +551,16 @@ impl Pairs {
         session: u64,
         request: &R,
         payload: Payload,
+        told: &impl Fn(&Pair, Member, R::Reply),
     ) -> Result<(), (Member, Trouble)> {
         let zero = self.call(pair, Member::Zero, session, request, payload.clone());
         let one = self.call(pair, Member::One, session, request, payload);
         match futures_util::future::join(zero, one).await {
-            (Ok(_), Ok(_)) => Ok(()),
+            (Ok((zero, _)), Ok((one, _))) => {
+                told(pair, Member::Zero, zero);
+                told(pair, Member::One, one);
+                Ok(())
+            }
             // A disk that refused says most: what the other one did is settled after it.
             (_, Err(trouble @ Trouble::Errno(_))) => Err((Member::One, trouble)),
             (Err(trouble), _) => Err((Member::Zero, trouble)),
@@ -533,16 +568,19 @@ impl Pairs {
         }
     }
 
-    /// Does a request at the members that `to` names, until it is done or the patience is over.
-    /// `request` makes it from the pair's epoch and the protocol in use.
+    /// Does a request at the members that the target names, until it is done or the patience is over.
+    /// `request` makes it from the pair's epoch and the protocol in use; `told` takes the answers.
     async fn do_change<R: Rpc<Reply = P>, P>(
         &self,
         core: &Rc<Core>,
-        object: Object,
-        leader: Member,
-        mut to: To,
+        Target {
+            object,
+            leader,
+            mut to,
+        }: Target,
         mut request: impl FnMut(u64, Protocol) -> R,
         payload: Payload,
+        told: impl Fn(&Pair, Member, P),
     ) -> Result<(), Undone> {
         let pair = self.pair(object.pair);
         let session = core.session.id();
@@ -559,13 +597,14 @@ impl Pairs {
                 let current = pair.current();
                 let tried = match current {
                     (Some(_), Some(_)) if to != To::Leader => {
-                        self.at_both(&pair, session, &request, payload.clone())
+                        self.at_both(&pair, session, &request, payload.clone(), &told)
                             .await
                     }
                     (Some(first), second) => {
                         let to = if second.is_some() { leader } else { first };
                         let call = self.call(&pair, to, session, &request, payload.clone());
-                        call.await.map(drop).map_err(|trouble| (to, trouble))
+                        let answer = call.await.map_err(|trouble| (to, trouble));
+                        answer.map(|(reply, _)| told(&pair, to, reply))
                     }
                     (None, _) => Err((leader, Trouble::Away)),
                 };
@@ -651,7 +690,11 @@ impl Pairs {
         };
         let payload = Payload::parts_summed(parts, crc);
         let to = To::under(protocol);
-        let done = self.do_change(core, object, leader, to, make, payload);
+        let told = |pair: &Pair, member: Member, reply: WriteReply| {
+            pair.members[member.index()].room.set(Some(reply.room));
+        };
+        let target = Target { object, leader, to };
+        let done = self.do_change(core, target, make, payload, told);
         number.ended(to, done.await)
     }
 
@@ -678,7 +721,8 @@ impl Pairs {
         };
         let to = To::under(protocol);
         let leader = Member::Zero;
-        let done = self.do_change(core, object, leader, to, make, Payload::none());
+        let target = Target { object, leader, to };
+        let done = self.do_change(core, target, make, Payload::none(), drop_reply);
         number.ended(to, done.await)
     }
 
@@ -691,7 +735,12 @@ impl Pairs {
             pair: object.pair,
             objects: vec![object.name()],
         };
-        let done = self.do_change(core, object, Member::Zero, To::Both, make, Payload::none());
+        let target = Target {
+            object,
+            leader: Member::Zero,
+            to: To::Both,
+        };
+        let done = self.do_change(core, target, make, Payload::none(), drop_reply);
         done.await.map_err(Undone::errno)
     }
 }

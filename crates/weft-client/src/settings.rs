@@ -20,6 +20,9 @@ pub struct Settings {
     pub write_window_bytes: u64,
     /// Buffered bytes older than this are flushed without being asked.
     pub flush_age_ms: u64,
+    /// A close waits until what was written is on both copies. Otherwise it waits only where that
+    /// might fail (`docs/protocols/a-write.md`).
+    pub close_waits: bool,
     /// Largest message to a data server, in bytes of data (4 KiB to 1 MiB).
     pub piece_bytes: u32,
     /// How far ahead of a sequential reader data is fetched; 0 switches it off.
@@ -40,6 +43,7 @@ impl Default for Settings {
             write_buffer_bytes: 256 << 20,
             write_window_bytes: 16 << 20,
             flush_age_ms: 2_000,
+            close_waits: false,
             piece_bytes: 256 << 10,
             readahead_bytes: 4 << 20,
             cached_inodes: 200_000,

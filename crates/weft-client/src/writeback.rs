@@ -264,6 +264,11 @@ impl Core {
         });
     }
 
+    /// Nothing of any file waits or is on its way.
+    pub fn is_all_written(&self) -> bool {
+        self.writeback.buffered.get() == 0
+    }
+
     fn answered(
         self: &Rc<Self>,
         node: &Rc<Node>,
@@ -294,18 +299,27 @@ impl Core {
         } else if state.buffer.wanted.is_some() || !state.buffer.ready.is_empty() {
             writeback.enqueue(node, &mut state);
         }
+        let tells = state.buffer.is_clean() && std::mem::take(&mut state.buffer.tell_then);
         drop(state);
         node.wake.notify_waiters();
+        if tells {
+            self.want_tell(node);
+        }
         self.pump();
     }
 
     // ---- size and times ----
 
-    /// The node's size and times are to be told, without anybody waiting.
+    /// The node's size and times are to be told, without anybody waiting: after what was written, so
+    /// that a client that dies between leaves no size without its bytes.
     pub fn want_tell(self: &Rc<Self>, node: &Rc<Node>) {
         {
             let mut state = node.state.borrow_mut();
             if !state.buffer.owes() || state.buffer.tell_queued {
+                return;
+            }
+            if !state.buffer.is_clean() {
+                state.buffer.tell_then = true;
                 return;
             }
             state.buffer.tell_queued = true;

@@ -248,7 +248,7 @@ fn both_members_gone_is_eio_after_the_patience() {
         a.write(handle, 5000, pattern(1, 5000), false)
             .await
             .unwrap();
-        assert_eq!(a.flush(handle, None).await, Err(Errno(libc::EIO)));
+        assert_eq!(a.fsync(handle, false).await, Err(Errno(libc::EIO)));
         assert_eq!(a.read(handle, 0, 10).await, Err(Errno(libc::EIO)));
         let took = cluster.env.now().since(begun);
         assert!(took < Duration::from_secs(6), "{took:?}");

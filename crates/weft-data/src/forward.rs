@@ -82,7 +82,10 @@ fn on_forward(node: &Rc<Node>, request: Request) {
             };
             match synced.await {
                 Ok(()) => request.replier.send::<proto::ForwardRequest>(
-                    &proto::ForwardReply::default(),
+                    &proto::ForwardReply {
+                        room: node.room(),
+                        ..Default::default()
+                    },
                     Payload::none(),
                 ),
                 Err(failed) => request.replier.fail(failed),
@@ -188,13 +191,19 @@ async fn copy(
             if let Change::Write { payload, .. } = change {
                 node.metrics.copied_bytes.inc_by(payload.len() as u64);
             }
-            Ok(proto::ForwardReply::default())
+            Ok(proto::ForwardReply {
+                room: node.room(),
+                ..Default::default()
+            })
         }
         Err(weft_objects::Error::BadBlocks { blocks, .. }) => {
             node.metrics.bad_blocks.inc_by(blocks.len() as u64);
             tracing::warn!(%object, block = blocks[0], count = blocks.len(),
                 "bad blocks would be written in part; the twin gives them");
-            Ok(proto::ForwardReply { bad_blocks: blocks })
+            Ok(proto::ForwardReply {
+                bad_blocks: blocks,
+                room: node.room(),
+            })
         }
         Err(error) => Err(node.store_failed(error)),
     }

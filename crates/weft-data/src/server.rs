@@ -86,6 +86,8 @@ pub(crate) struct Node {
     /// Requests of clients in progress.
     pub load: Cell<u64>,
     report: RefCell<(Now, proto::MemberReport)>,
+    /// Bytes that the twin said it may still take.
+    pub twin_room: Cell<u64>,
     connections: RefCell<Vec<Connection>>,
     stopped: Notify,
     is_stopped: Cell<bool>,
@@ -269,6 +271,11 @@ impl Node {
         self.metrics.serving.set(i64::from(serves));
         *self.report.borrow_mut() = (now, report.clone());
         report
+    }
+
+    /// Bytes that may still be written here, as of the last report; 0 before the first.
+    pub fn room(&self) -> u64 {
+        self.report.borrow().1.free_bytes
     }
 
     /// The state under which `session` (over `connection`) may be served now.
@@ -473,6 +480,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         metrics: Metrics::new(),
         load: Cell::default(),
         report: RefCell::default(),
+        twin_room: Cell::default(),
         connections: RefCell::default(),
         stopped: Notify::new(),
         is_stopped: Cell::default(),

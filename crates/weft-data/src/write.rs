@@ -289,7 +289,12 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
             Ok(both) => {
                 node.metrics.writes.inc();
                 node.metrics.written_bytes.inc_by(change.bytes());
-                let reply = proto::WriteReply { both };
+                let room = if both {
+                    node.room().min(node.twin_room.get())
+                } else {
+                    node.room()
+                };
+                let reply = proto::WriteReply { both, room };
                 request
                     .replier
                     .send::<proto::WriteRequest>(&reply, Payload::none());
@@ -579,6 +584,7 @@ async fn send(
     loop {
         match node.link.call(request, payload.clone()).await {
             Ok((reply, _)) if reply.bad_blocks.is_empty() => {
+                node.twin_room.set(reply.room);
                 return Forwarded::Copied(Copied::Done);
             }
             Ok((reply, _)) => return Forwarded::Bad(reply.bad_blocks),

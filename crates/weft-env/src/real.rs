@@ -14,6 +14,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
@@ -153,7 +154,7 @@ impl Driver for RealDriver {
                 }
             }
             let file = options.open(path)?;
-            Ok(File::new(RealFile(Arc::new(file))))
+            Ok(File::new(RealFile::new(file)))
         };
         std::future::ready(open()).boxed_local()
     }
@@ -222,11 +223,25 @@ async fn offload<T: Send + 'static>(
     }
 }
 
-struct RealFile(Arc<std::fs::File>);
+struct RealFile {
+    file: Arc<std::fs::File>,
+    /// Held by the large write that is with a thread. The kernel lets one write to a file at a time,
+    /// and threads that wait for that burn the processor that the others need.
+    writing: Rc<tokio::sync::Mutex<()>>,
+}
+
+impl RealFile {
+    fn new(file: std::fs::File) -> RealFile {
+        RealFile {
+            file: Arc::new(file),
+            writing: Rc::default(),
+        }
+    }
+}
 
 impl FileDriver for RealFile {
     fn read_at(&self, offset: u64, length: usize) -> LocalBoxFuture<'static, io::Result<Bytes>> {
-        let file = self.0.clone();
+        let file = self.file.clone();
         // What the page cache holds is read at once; only what would wait for the device leaves the
         // thread.
         let (mut buffer, mut result) = read_cached(&file, offset, length);
@@ -262,21 +277,26 @@ impl FileDriver for RealFile {
     }
 
     fn write_at(&self, offset: u64, parts: Vec<Bytes>) -> LocalBoxFuture<'static, io::Result<()>> {
-        let file = self.0.clone();
+        let file = self.file.clone();
         let total: usize = parts.iter().map(Bytes::len).sum();
         if total < OFFLOAD_BYTES {
             return std::future::ready(write_all_at(&file, offset, parts)).boxed_local();
         }
-        offload(move || write_all_at(&file, offset, parts)).boxed_local()
+        let writing = self.writing.clone();
+        async move {
+            let _turn = writing.lock().await;
+            offload(move || write_all_at(&file, offset, parts)).await
+        }
+        .boxed_local()
     }
 
     fn sync_data(&self) -> LocalBoxFuture<'static, io::Result<()>> {
-        let file = self.0.clone();
+        let file = self.file.clone();
         offload(move || file.sync_data()).boxed_local()
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
+        self.file.set_len(length)
     }
 
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
@@ -285,7 +305,7 @@ impl FileDriver for RealFile {
         }
         let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
         Ok(rustix::fs::fallocate(
-            self.0.as_fd(),
+            self.file.as_fd(),
             flags,
             offset,
             length,
@@ -293,12 +313,12 @@ impl FileDriver for RealFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn next_data(&self, offset: u64) -> io::Result<u64> {
         // Nothing else uses the file's position.
-        match rustix::fs::seek(&*self.0, rustix::fs::SeekFrom::Data(offset)) {
+        match rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Data(offset)) {
             Ok(at) => Ok(at),
             Err(rustix::io::Errno::NXIO) => Ok(self.len()?.max(offset)),
             Err(errno) => Err(errno.into()),

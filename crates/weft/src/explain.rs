@@ -184,8 +184,8 @@ fn acknowledgement(layout: &Layout) -> [String; 3] {
         }
     };
     [
-        "write returns: the bytes are in this client's memory, as on a local file system".into(),
-        format!("close returns: both members have the bytes; {way}"),
+        "write or close returns: the bytes are in this client's memory, as on a local file system, and on their way (close waits with client.close_waits, or where room is short)".into(),
+        format!("under O_SYNC, or when a close has waited: both members have the bytes; {way}"),
         format!(
             "fsync returns: the bytes are {stable}, and size and times are in the metadata journal"
         ),
@@ -242,7 +242,7 @@ impl Explanation {
         ));
         out.push((
             "this client".into(),
-            "what was written and not yet closed or synced".into(),
+            "what was written in the last moments and not synced".into(),
         ));
         out
     }

@@ -50,6 +50,8 @@ pub struct Store {
     pub overlapped: Cell<bool>,
     /// Every write takes this long.
     pub write_delay: Cell<Duration>,
+    /// Room for more, as it is told.
+    pub room: Cell<u64>,
 }
 
 pub struct Member {
@@ -255,7 +257,8 @@ fn on_request(
                     held.blocks.extend(extent.offset / BLOCK..=last);
                 }
                 assert_eq!(at, payload.len());
-                replier.send::<WriteRequest>(&WriteReply { both: true }, Payload::none());
+                let room = store.room.get();
+                replier.send::<WriteRequest>(&WriteReply { both: true, room }, Payload::none());
             });
         }
         ReadRequest::METHOD => {

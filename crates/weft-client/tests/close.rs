@@ -1,0 +1,156 @@
+//! Closing without waiting: what waits all the same, and what comes before what.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::rc::Rc;
+use std::time::Duration;
+use support::*;
+use weft_client::*;
+
+const SLOW: Duration = Duration::from_millis(300);
+const RW: OpenFlags = OpenFlags {
+    read: true,
+    write: true,
+    append: false,
+    truncate: false,
+    sync: false,
+};
+const RO: OpenFlags = OpenFlags { write: false, ..RW };
+
+/// Creates a file or cuts it to nothing, as `open(O_CREAT | O_TRUNC)` does.
+async fn make(client: &Client, name: &[u8]) -> (u64, HandleId) {
+    let flags = CreateFlags {
+        exclusive: false,
+        open: OpenFlags {
+            truncate: true,
+            ..RW
+        },
+    };
+    let (known, handle) = client
+        .create(&root(), client.root(), name, 0o644, flags)
+        .await
+        .unwrap();
+    (known.attr.ino, handle)
+}
+
+async fn close(client: &Client, handle: HandleId) -> std::result::Result<(), Errno> {
+    let flushed = client.flush(handle, None).await;
+    client.release(handle, None).await.unwrap();
+    flushed
+}
+
+async fn open(client: &Client, name: &[u8]) -> HandleId {
+    let found = client.lookup(&root(), client.root(), name).await.unwrap();
+    let ino = found.entry.unwrap().attr.ino;
+    client.open(&root(), ino, RO).await.unwrap()
+}
+
+/// A cluster that has told this client of so much room, and is slow from now on.
+async fn slow(cluster: &Rc<Cluster>, room: u64) -> Client {
+    let client = cluster.client().await;
+    cluster.stores[0].room.set(room);
+    let (_, handle) = make(&client, b"first").await;
+    let written = client.write(handle, 0, pattern(1, 4096), false);
+    written.await.unwrap();
+    client.fsync(handle, false).await.unwrap();
+    close(&client, handle).await.unwrap();
+    cluster.stores[0].write_delay.set(SLOW);
+    client
+}
+
+#[test]
+fn a_close_does_not_wait_and_others_see_what_was_written() {
+    with_stand_ins(1, async |cluster| {
+        let a = slow(&cluster, 1 << 40).await;
+        let b = cluster.client().await;
+        let (ino, handle) = make(&a, b"f").await;
+        a.write(handle, 0, pattern(2, 10_000), false).await.unwrap();
+        let start = cluster.env.now();
+        close(&a, handle).await.unwrap();
+        assert!(cluster.env.now().since(start) < SLOW, "it waited");
+        assert_eq!(cluster.stores[0].writes.get(), 1, "the first file's");
+        let found = b.lookup(&root(), b.root(), b"f").await.unwrap();
+        let attr = found.entry.unwrap().attr;
+        assert_eq!((attr.ino, attr.size), (ino, 10_000));
+        let handle = open(&b, b"f").await;
+        let got = b.read(handle, 0, 20_000).await.unwrap().concat();
+        assert_eq!(got, pattern(2, 10_000));
+    });
+}
+
+#[test]
+fn a_close_waits_where_room_is_short_and_tells_what_failed() {
+    for (room, settings_wait) in [(1 << 20, false), (1 << 40, true)] {
+        with_stand_ins(1, async |cluster| {
+            let a = slow(&cluster, room).await;
+            let a = if settings_wait {
+                let settings = Settings {
+                    close_waits: true,
+                    ..cluster.settings()
+                };
+                let client = Client::connect(cluster.env.clone(), settings).await;
+                client.unwrap()
+            } else {
+                a
+            };
+            cluster.stores[0].write_errno.set(libc::ENOSPC);
+            let (_, handle) = make(&a, b"f").await;
+            a.write(handle, 0, pattern(2, 4096), false).await.unwrap();
+            assert_eq!(close(&a, handle).await, Err(Errno(libc::ENOSPC)));
+        });
+    }
+}
+
+#[test]
+fn what_replaces_older_content_is_written_first() {
+    with_stand_ins(1, async |cluster| {
+        let a = slow(&cluster, 1 << 40).await;
+        // By a rename.
+        let (_, handle) = make(&a, b"new").await;
+        a.write(handle, 0, pattern(3, 4096), false).await.unwrap();
+        close(&a, handle).await.unwrap();
+        let before = cluster.stores[0].writes.get();
+        let (dir, flags) = (a.root(), RenameFlags::default());
+        a.rename(&root(), dir, b"new", dir, b"first", flags)
+            .await
+            .unwrap();
+        assert_eq!(cluster.stores[0].writes.get(), before + 1);
+        // By cutting it.
+        let (_, handle) = make(&a, b"first").await;
+        a.write(handle, 0, pattern(4, 4096), false).await.unwrap();
+        close(&a, handle).await.unwrap();
+        assert_eq!(cluster.stores[0].writes.get(), before + 2);
+    });
+}
+
+#[test]
+fn nothing_is_on_its_way_to_a_file_that_is_unlinked() {
+    with_stand_ins(1, async |cluster| {
+        let a = slow(&cluster, 1 << 40).await;
+        let (ino, handle) = make(&a, b"f").await;
+        a.write(handle, 0, pattern(3, 4096), false).await.unwrap();
+        close(&a, handle).await.unwrap();
+        a.unlink(&root(), a.root(), b"f").await.unwrap();
+        assert!(cluster.stores[0].flying.borrow().is_empty());
+        cluster.env.sleep(SLOW * 2).await;
+        let objects = cluster.stores[0].objects.borrow();
+        assert!(objects.keys().all(|(of, _)| *of != ino), "it came back");
+    });
+}
+
+#[test]
+fn the_end_of_a_client_waits_for_what_was_closed() {
+    with_stand_ins(1, async |cluster| {
+        let a = slow(&cluster, 1 << 40).await;
+        let b = cluster.client().await;
+        let (_, handle) = make(&a, b"f").await;
+        a.write(handle, 0, pattern(5, 5000), false).await.unwrap();
+        close(&a, handle).await.unwrap();
+        a.close().await.unwrap();
+        let handle = open(&b, b"f").await;
+        let got = b.read(handle, 0, 20_000).await.unwrap().concat();
+        assert_eq!(got, pattern(5, 5000));
+    });
+}
