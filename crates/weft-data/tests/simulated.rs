@@ -106,12 +106,19 @@ impl Client {
         let connecting = weft_rpc::connect(&self.env, &address, &local, Rc::new(|_, _| {}));
         let limit = Duration::from_millis(300);
         let connection = self.env.timeout(limit, connecting).await.ok()?.ok()?;
-        // Another task may have connected meanwhile: the newer connection is the session's.
+        // Another task may have connected meanwhile and used what it got: members refuse all but the
+        // newest that they have heard of, which need not be the one that came about last here.
         let mut connections = self.connections.borrow_mut();
-        if let Some(old) = connections.insert(member.index(), connection.clone()) {
-            old.close("a newer one");
+        match connections.get(&member.index()) {
+            Some(used) if used.is_open() => {
+                connection.close("another one is in use");
+                Some(used.clone())
+            }
+            _ => {
+                connections.insert(member.index(), connection.clone());
+                Some(connection)
+            }
         }
-        Some(connection)
     }
 
     async fn ask<R: Rpc>(
