@@ -379,7 +379,25 @@ impl Client {
         data: Bytes,
         append: bool,
     ) -> Result<usize> {
-        self.0.write(handle, offset, data, append).await
+        let written = self.0.write(handle, offset, data, append).await?;
+        Ok(written.length)
+    }
+
+    /// How a file was opened; None if the handle is none.
+    pub fn opened(&self, handle: HandleId) -> Option<OpenFlags> {
+        self.0.handles.file(handle).ok().map(|file| file.flags)
+    }
+
+    /// As [`Client::write`] to the end of the file, wherever that is; says where it was.
+    pub async fn append(&self, handle: HandleId, data: Bytes) -> Result<Written> {
+        self.0.write(handle, 0, data, true).await
+    }
+
+    /// Takes over pages that were changed by way of a mapping, cut at the end of the file. Never
+    /// waits for other clients. Until [`Client::fsync`] or [`Client::flush`], others see them when
+    /// they next ask for the file, or later.
+    pub async fn write_mapped(&self, handle: HandleId, offset: u64, data: Bytes) -> Result<usize> {
+        self.0.write_mapped(handle, offset, data).await
     }
 
     /// Everything written to the file is on both members (on disk, where the file's durability

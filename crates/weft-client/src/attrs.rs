@@ -207,6 +207,7 @@ impl Core {
         size: u64,
         by_handle: bool,
     ) -> Result<()> {
+        self.announced(node).await;
         let cutting = self.begin_cutting(node).await?;
         // The lease is not in use while the server is asked: it may be asked back before that.
         let begun = self.begin_cut(node).await?;

@@ -582,16 +582,15 @@ impl Core {
             node.wake.notify_waiters();
         }
         for node in held {
-            // The face may wait for requests of the kernel's that wait for this very session.
-            let forgetting = self.invalidate(&node);
-            let _ = self.env.timeout(FORGET_PATIENCE, forgetting).await;
+            // What operations in progress hold is left out: they wait for this very session.
+            self.invalidate(&node).await;
         }
     }
 
-    /// Has the face forget an inode.
-    pub async fn invalidate(&self, node: &Node) {
+    /// Has the face forget an inode. False: as [`crate::Invalidator::inode`].
+    pub async fn invalidate(&self, node: &Node) -> bool {
         let Some(invalidator) = self.invalidator.borrow().clone() else {
-            return;
+            return true;
         };
         let is_dir = {
             let state = node.state.borrow();
@@ -602,16 +601,12 @@ impl Core {
         if is_dir {
             invalidator.names(node.ino).await;
         }
-        invalidator.inode(node.ino, true).await;
+        invalidator.inode(node.ino, true).await
     }
 }
 
 /// Pause before a lease is asked for again that was not granted.
 const DISPUTE_PAUSE: Duration = Duration::from_millis(1);
-
-/// How long the face's forgetting is waited for where it may wait for an operation that waits for
-/// the very answer that the forgetting delays.
-pub(crate) const FORGET_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Ends a giving back with the answer.
 pub(crate) fn answer_revoke(node: &Node, answers: Vec<weft_rpc::Replier>, owed: Option<Setattr>) {

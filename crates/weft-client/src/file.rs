@@ -111,6 +111,7 @@ impl Core {
     pub async fn flush(self: &Rc<Self>, id: HandleId, lock_owner: Option<u64>) -> Result<()> {
         let handle = self.handles.file(id)?;
         let node = &handle.node;
+        self.announced(node).await;
         let flushed = if self.may_close_behind(node) {
             self.want_flush(node);
             self.pump();
@@ -163,6 +164,7 @@ impl Core {
 
     /// Data on both members (on disk where the layout says so), size and times with the server.
     pub async fn sync_node(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+        self.announced(node).await;
         let (was_written, layout) = {
             let mut state = node.state.borrow_mut();
             // What is written from now on is for the next one.
@@ -231,6 +233,7 @@ impl Core {
             return Err(Errno(libc::EBADF));
         }
         let node = &handle.node;
+        self.announced(node).await;
         let begun = self.begin(node, Mode::Read).await?;
         self.was_read(node);
         let (size, version) = {
@@ -436,7 +439,7 @@ impl Core {
         offset: u64,
         data: Bytes,
         append: bool,
-    ) -> Result<usize> {
+    ) -> Result<Written> {
         let handle = self.handles.file(id)?;
         if !handle.flags.write {
             return Err(Errno(libc::EBADF));
@@ -444,8 +447,9 @@ impl Core {
         let node = &handle.node;
         node.failure_since(&handle.seen_failures)?;
         if data.is_empty() {
-            return Ok(0);
+            return Ok(Written { offset, length: 0 });
         }
+        self.announced(node).await;
         self.buffer_room().await?;
         let begun = match self.begin_now(node, Mode::Write) {
             Some(begun) => begun,
@@ -469,7 +473,7 @@ impl Core {
         offset: u64,
         data: Bytes,
         append: bool,
-    ) -> Result<usize> {
+    ) -> Result<Written> {
         let now = self.wall();
         let mut state = node.state.borrow_mut();
         let attr = state.attr.as_mut().ok_or(Errno(libc::EIO))?;
@@ -501,7 +505,107 @@ impl Core {
         state.version += 1;
         state.unsynced = true;
         self.buffer_write(node, &mut state, offset, data);
-        Ok(length as usize)
+        Ok(Written {
+            offset,
+            length: length as usize,
+        })
+    }
+
+    /// Takes over pages of a shared mapping. It never waits for a lease: the kernel holds the pages
+    /// until it is answered, and the lease may wait for the kernel to forget them. What no WRITE
+    /// lease covers is put aside until there is one; reads, changes and syncs wait for that.
+    pub async fn write_mapped(
+        self: &Rc<Self>,
+        id: HandleId,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<usize> {
+        let handle = self.handles.file(id)?;
+        if !handle.flags.write {
+            return Err(Errno(libc::EBADF));
+        }
+        let (node, length) = (&handle.node, data.len());
+        if !node.state.borrow().is_announcing
+            && let Some(begun) = self.begin_now(node, Mode::Write)
+        {
+            let written = self.write_here(node, offset, data, false)?;
+            drop(begun);
+            self.pump();
+            return Ok(written.length);
+        }
+        let is_first = {
+            let mut state = node.state.borrow_mut();
+            state.aside.push_back((offset, data));
+            !std::mem::replace(&mut state.is_announcing, true)
+        };
+        if is_first {
+            let (core, node) = (self.clone(), node.clone());
+            self.env.spawn("mapped pages", async move {
+                core.announce_mapped(&node).await;
+            });
+        }
+        Ok(length)
+    }
+
+    /// Gets the WRITE lease, by which others learn that the file has changed, and writes under it
+    /// what is still aside.
+    async fn announce_mapped(self: &Rc<Self>, node: &Rc<Node>) {
+        let begun = self.begin(node, Mode::Write).await;
+        match &begun {
+            Ok(_) => {
+                self.write_aside(node);
+                let now = self.wall();
+                let mut state = node.state.borrow_mut();
+                if let Some(attr) = &mut state.attr {
+                    (attr.mtime, attr.ctime) = (Some(now), Some(now));
+                }
+                state.buffer.changes += 1;
+            }
+            Err(Errno(errno)) => {
+                let mut state = node.state.borrow_mut();
+                let bytes: usize = state.aside.drain(..).map(|(_, data)| data.len()).sum();
+                tracing::error!(ino = node.ino, bytes, errno, "bytes of a mapping are lost");
+                state.buffer.fail(*errno);
+            }
+        }
+        node.state.borrow_mut().is_announcing = false;
+        drop(begun);
+        node.wake.notify_waiters();
+        self.pump();
+    }
+
+    /// Puts what is aside into the buffer: under the WRITE lease, or under one that is being given
+    /// back, before whoever waits for that may change the file. False: nothing was there.
+    pub fn write_aside(self: &Rc<Self>, node: &Rc<Node>) -> bool {
+        let mut state = node.state.borrow_mut();
+        let Some(size) = state.attr.map(|attr| attr.size) else {
+            return false;
+        };
+        // Remains of a shorter size have to go first, which only the WRITE lease allows.
+        if state.aside.is_empty() || state.trim.is_some() {
+            return false;
+        }
+        while let Some((offset, data)) = state.aside.pop_front() {
+            // The kernel's size may be older: pages end where the file does.
+            let length = size.saturating_sub(offset).min(data.len() as u64);
+            if length > 0 {
+                self.buffer_write(node, &mut state, offset, data.slice(..length as usize));
+            }
+        }
+        state.version += 1;
+        state.unsynced = true;
+        true
+    }
+
+    /// Waits until others know of what came before by way of mappings.
+    pub async fn announced(&self, node: &Node) {
+        loop {
+            let wake = node.wake.notified();
+            if !node.state.borrow().is_announcing {
+                return;
+            }
+            wake.await;
+        }
     }
 
     // ---- shape ----
@@ -525,6 +629,7 @@ impl Core {
             .filter(|end| *end <= FILE_BYTES_MAX)
             .ok_or(Errno(libc::EFBIG))?;
         let node = &handle.node;
+        self.announced(node).await;
         let begun = self.begin(node, Mode::Write).await?;
         let grows = match mode {
             Allocate::Extend | Allocate::ZeroRange { keep_size: false } => true,
@@ -753,7 +858,7 @@ impl Core {
             for part in parts {
                 let bytes = part.len();
                 match self.write(to.0, to.1 + done, part, false).await {
-                    Ok(written) => done += written as u64,
+                    Ok(written) => done += written.length as u64,
                     Err(errno) if done == 0 => return Err(errno),
                     Err(_) => return Ok(done),
                 }

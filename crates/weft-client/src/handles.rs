@@ -46,6 +46,10 @@ pub(crate) struct Pages {
     pub failed: Option<Errno>,
 }
 
+fn is_mappable(flags: OpenFlags) -> bool {
+    flags.read && flags.write
+}
+
 #[derive(Default)]
 pub(crate) struct Handles {
     files: RefCell<FixedMap<u64, Rc<FileHandle>>>,
@@ -64,6 +68,8 @@ impl Handles {
     pub fn add_file(&self, node: Rc<Node>, flags: OpenFlags) -> HandleId {
         let id = self.id();
         node.opens.set(node.opens.get() + 1);
+        node.mappable
+            .set(node.mappable.get() + u32::from(is_mappable(flags)));
         let failures = node.state.borrow().buffer.failures;
         let handle = FileHandle {
             node,
@@ -93,6 +99,8 @@ impl Handles {
         let handle = self.files.borrow_mut().remove(&id.0)?;
         let opens = handle.node.opens.get() - 1;
         handle.node.opens.set(opens);
+        let mappable = handle.node.mappable.get() - u32::from(is_mappable(handle.flags));
+        handle.node.mappable.set(mappable);
         Some((handle, opens == 0))
     }
 

@@ -119,6 +119,10 @@ pub(crate) struct NodeState {
     pub buffer: Buffer,
     /// Cut to nothing since it was flushed: what it held is gone, what replaces it must not be lost.
     pub replaced: bool,
+    /// Pages of mappings that no WRITE lease covered: offset and bytes, oldest first.
+    pub aside: VecDeque<(u64, Bytes)>,
+    /// The WRITE lease is being fetched for them.
+    pub is_announcing: bool,
     /// Written since the last sync to disk.
     pub unsynced: bool,
     /// Unlinked while open here: the last close tells the server.
@@ -138,6 +142,9 @@ pub(crate) struct Node {
     pub wake: Notify,
     /// Handles on it.
     pub opens: Cell<u32>,
+    /// Those that can read and write: through them the kernel may have pages that were changed by
+    /// way of a mapping, of which it tells only when it is made to forget.
+    pub mappable: Cell<u32>,
     /// Changes under way that may take its last name and have told the server whether it is open.
     pub unlinking: Cell<u32>,
     recent: Cell<bool>,
@@ -150,6 +157,7 @@ impl Node {
             state: RefCell::default(),
             wake: Notify::new(),
             opens: Cell::new(0),
+            mappable: Cell::new(0),
             unlinking: Cell::new(0),
             recent: Cell::new(true),
         }
@@ -187,6 +195,7 @@ impl Node {
             && !state.orphan
             && !state.asking
             && state.buffer.is_clean()
+            && state.aside.is_empty()
             && !state.lease.is_leaving()
             && state.lease.giving_back_to().is_none()
     }

@@ -1,7 +1,7 @@
 //! Giving leases back when the server asks: the face forgets, uses end, data is written back, then
 //! the answer (`docs/protocols/leases.md`).
 
-use crate::core::{Core, FORGET_PATIENCE, GivenBack, answer_revoke, mode_of};
+use crate::core::{Core, GivenBack, answer_revoke, mode_of};
 use crate::leases::{Mode, Phase};
 use crate::node::{Node, NodeState};
 use std::cell::RefMut;
@@ -81,17 +81,23 @@ impl Core {
                 state.lease.set_phase(Phase::Forgetting);
                 state.lease.served()
             };
-            if to < Mode::Read {
-                self.forget_patiently(node).await;
-            }
+            // Down to READ the pages stay true, but for those that a mapping has changed: these
+            // are written back by it.
+            let forgets = to < Mode::Read || node.mappable.get() > 0;
+            let forgotten = !forgets || self.invalidate(node).await;
             node.state.borrow_mut().lease.set_phase(Phase::Closing);
             self.uses_end(node).await;
+            self.write_aside(node);
             // What cannot be written is lost; the file's next fsync or close says so.
             if let Err(errno) = self.flush_data(node).await {
                 tracing::warn!(ino = node.ino, %errno, "write-back for a revocation failed");
             }
-            let state = node.state.borrow();
-            if state.lease.served() == served && state.lease.giving_back_to() == Some(to) {
+            // Pages that were held, or have come since, under a use that has ended by now.
+            if forgets && (!forgotten || node.state.borrow().lease.served() != served) {
+                self.invalidate(node).await;
+            }
+            let came = !node.state.borrow().aside.is_empty() && self.write_aside(node);
+            if !came && node.state.borrow().lease.giving_back_to() == Some(to) {
                 break;
             }
         }
@@ -139,37 +145,6 @@ impl Core {
         }
         debug_assert!(!state.answers.is_empty() || !connection.is_open());
         answer(node, state, owed);
-    }
-
-    /// Has the face forget. Where an operation of its own waits for a lease on this inode, the
-    /// forgetting may wait for that operation (which holds the kernel's pages), and the operation
-    /// for the answer that we owe: then it is waited for a little only, and ends by itself.
-    async fn forget_patiently(self: &Rc<Self>, node: &Rc<Node>) {
-        if self.invalidator.borrow().is_none() {
-            return;
-        }
-        let (core, forgotten) = (self.clone(), node.clone());
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.env.spawn("forget", async move {
-            core.invalidate(&forgotten).await;
-            // The revocation may have gone on without it.
-            let _: Result<(), ()> = sender.send(());
-        });
-        let mut receiver = std::pin::pin!(receiver);
-        loop {
-            let waited = self.env.timeout(FORGET_PATIENCE, receiver.as_mut()).await;
-            if waited.is_ok() {
-                return;
-            }
-            let is_asking = node.state.borrow().asking;
-            if is_asking {
-                tracing::warn!(
-                    ino = node.ino,
-                    "a lease is given back while the kernel still forgets: its pages wait for a write"
-                );
-                return;
-            }
-        }
     }
 
     async fn uses_end(&self, node: &Node) {

@@ -158,12 +158,24 @@ pub struct Space {
     pub inodes: u64,
 }
 
+/// Where a write has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Of its first byte in the file: for an append, where the end was.
+    pub offset: u64,
+    /// Bytes, less than given only at the largest size of a file.
+    pub length: usize,
+}
+
 /// The face's cache (the kernel's, for FUSE). Called before a lease is given back; the lease goes
 /// when the future has ended. Reads and writes that reach the client meanwhile are served under the
-/// old lease, so that an invalidation that waits for them ends; it is then repeated.
+/// old lease, or wait for the next one.
 pub trait Invalidator {
     /// Forget the attributes of an inode; with `data` also its pages and, for a symlink, its target.
-    fn inode(&self, ino: u64, data: bool) -> LocalBoxFuture<'static, ()>;
+    /// False: pages that reads and writes in progress hold were left out, so that nothing waits for
+    /// these. When no use of the lease is in progress it is called again; what is held then waits
+    /// for another lease, and the face forgets it when that is over.
+    fn inode(&self, ino: u64, data: bool) -> LocalBoxFuture<'static, bool>;
     /// Forget what names the directory holds and lacks.
     fn names(&self, dir: u64) -> LocalBoxFuture<'static, ()>;
 }

@@ -721,9 +721,9 @@ struct Kernel {
 }
 
 impl Invalidator for Kernel {
-    fn inode(&self, ino: u64, _data: bool) -> futures_util::future::LocalBoxFuture<'static, ()> {
+    fn inode(&self, ino: u64, _data: bool) -> futures_util::future::LocalBoxFuture<'static, bool> {
         self.inodes.borrow_mut().push(ino);
-        Box::pin(async {})
+        Box::pin(async { true })
     }
 
     fn names(&self, dir: u64) -> futures_util::future::LocalBoxFuture<'static, ()> {

@@ -265,6 +265,7 @@ pub enum Call {
         fh: u64,
         offset: u64,
         size: u32,
+        open_flags: u32,
     },
     Write {
         fh: u64,
@@ -490,11 +491,18 @@ impl Call {
                 flags: f.u32()?,
                 kill_suidgid: f.u32()? & OPEN_KILL_SUIDGID != 0,
             },
-            15 => Call::Read {
-                fh: f.u64()?,
-                offset: f.u64()?,
-                size: f.u32()?,
-            },
+            15 => {
+                let (fh, offset, size) = (f.u64()?, f.u64()?, f.u32()?);
+                // Flags of the read itself, and the owner of its locks.
+                f.u32()?;
+                f.u64()?;
+                Call::Read {
+                    fh,
+                    offset,
+                    size,
+                    open_flags: f.u32()?,
+                }
+            }
             opcode::WRITE => {
                 let fh = f.u64()?;
                 let offset = f.u64()?;

@@ -11,6 +11,7 @@ use crate::abi::{self, Call, Header};
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use tokio::io::Interest;
@@ -192,17 +193,22 @@ impl Writer {
         self.write(&slices)
     }
 
-    /// Voids the attributes of an inode and, with `data`, its pages. Waits for pages that are
+    /// Voids the attributes of an inode and its pages in a range of bytes. Waits for pages that are
     /// locked: never call it on the client's thread.
     ///
     /// # Errors
     /// ENOENT: the kernel does not have the inode.
-    pub fn invalidate_inode(&self, ino: u64, data: bool) -> io::Result<()> {
+    pub fn invalidate_inode(&self, ino: u64, pages: Option<Range<u64>>) -> io::Result<()> {
         let mut body = [0; 24];
         body[..8].copy_from_slice(&ino.to_ne_bytes());
         // A negative offset leaves the pages alone; length 0 means to the end.
-        let offset: i64 = if data { 0 } else { -1 };
+        let (offset, length) = match pages {
+            None => (-1, 0),
+            Some(range) if range.end > i64::MAX as u64 => (range.start as i64, 0),
+            Some(range) => (range.start as i64, (range.end - range.start) as i64),
+        };
         body[8..16].copy_from_slice(&offset.to_ne_bytes());
+        body[16..].copy_from_slice(&length.to_ne_bytes());
         let header = abi::notify_header(abi::NOTIFY_INVAL_INODE, body.len());
         self.write(&[IoSlice::new(&header), IoSlice::new(&body)])
     }

@@ -11,9 +11,11 @@ use crate::abi::{self, Call, Header, LockIn, Out, SetattrIn, fattr};
 use crate::device::{DATA_MAX, Request, Writer};
 use crate::errno;
 use crate::groups;
+use crate::holds::{Hold, PAGE};
 use crate::invalidate::KernelCache;
 use crate::translate::*;
 use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, select_biased};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -163,23 +165,66 @@ impl Face {
 
     /// Serves a call and answers it.
     fn start(self: &Rc<Face>, header: Header, call: Call) {
-        let face = self.clone();
-        self.run(async move {
+        let (face, hold) = (self.clone(), self.hold_of(&header, &call));
+        let written = match (&call, &hold) {
+            (Call::Write { .. }, Some(hold)) => Some(hold.pages(PAGE)),
+            _ => None,
+        };
+        let came = self.env.now();
+        let work = async move {
             let result = face.serve(&header, call).await;
+            if let Some(pages) = written {
+                face.kernel.make_sure(header.node, came, pages).await;
+            }
             face.answer(&header, result);
-        });
+        };
+        let Some(work) = begun(work) else {
+            return;
+        };
+        match hold {
+            None => self.env.spawn("fuse request", work),
+            Some(hold) => {
+                let held = self.kernel.hold(header.node, hold);
+                self.env.spawn("fuse request", async move {
+                    work.await;
+                    held.over().await;
+                })
+            }
+        };
     }
 
     /// Runs work to its first wait here, and from there on as a task.
     fn run(&self, work: impl Future<Output = ()> + 'static) {
-        let mut work = work.boxed_local();
-        if work
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
-        {
+        if let Some(work) = begun(work) {
             self.env.spawn("fuse request", work);
         }
+    }
+
+    /// The pages that the kernel keeps locked until a call is answered.
+    fn hold_of(&self, header: &Header, call: &Call) -> Option<Hold> {
+        let (fh, offset, length, open_flags) = match call {
+            Call::Read {
+                fh,
+                offset,
+                size,
+                open_flags,
+            } => (*fh, *offset, u64::from(*size), *open_flags),
+            Call::Write {
+                fh,
+                offset,
+                open_flags,
+                data,
+                ..
+            } => (*fh, *offset, data.len() as u64, *open_flags),
+            _ => return None,
+        };
+        // Those that were opened to append go past the page cache (`fopen_flags`).
+        let past_cache = open_flags as i32 & libc::O_DIRECT != 0
+            || self
+                .client
+                .opened(HandleId(fh))
+                .is_none_or(|flags| flags.append);
+        (!past_cache).then(|| Hold::new(header.unique, offset, length))
     }
 
     fn answer(&self, header: &Header, result: Result<Body>) {
@@ -375,7 +420,9 @@ impl Face {
                 mode,
                 kill_suidgid,
             } => self.create(header, &name, flags, mode, kill_suidgid).await,
-            Call::Read { fh, offset, size } => {
+            Call::Read {
+                fh, offset, size, ..
+            } => {
                 let size = (size as usize).min(DATA_MAX);
                 Ok(Body::Parts(client.read(HandleId(fh), offset, size).await?))
             }
@@ -610,13 +657,21 @@ impl Face {
         if flags & abi::WRITE_KILL_SUIDGID != 0 {
             self.kill_suidgid(header.node).await?;
         }
-        // Dirty pages of a mapping have their place; only write calls append.
-        let append = open_flags as i32 & libc::O_APPEND != 0 && flags & abi::WRITE_CACHE == 0;
-        let written = self
-            .client
-            .write(HandleId(fh), offset, data, append)
-            .await?;
-        Ok(Out::default().u32(written as u32).u32(0).into())
+        let (client, fh) = (&self.client, HandleId(fh));
+        let length = if flags & abi::WRITE_CACHE != 0 {
+            // Dirty pages of a mapping.
+            client.write_mapped(fh, offset, data).await?
+        } else if open_flags as i32 & libc::O_APPEND != 0 {
+            let written = client.append(fh, data).await?;
+            if written.offset != offset {
+                // The kernel took another place for the end, and may have kept the bytes there.
+                self.kernel.misplaced(header.node);
+            }
+            written.length
+        } else {
+            client.write(fh, offset, data, false).await?
+        };
+        Ok(Out::default().u32(length as u32).u32(0).into())
     }
 
     async fn readdir(&self, fh: u64, offset: u64, size: u32, plus: bool) -> Result<Body> {
@@ -718,6 +773,13 @@ impl Face {
         }
         .into())
     }
+}
+
+/// `work` after its first wait; None if it had none.
+fn begun(work: impl Future<Output = ()> + 'static) -> Option<LocalBoxFuture<'static, ()>> {
+    let mut work = work.boxed_local();
+    let polled = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    polled.is_pending().then_some(work)
 }
 
 /// A value for a caller with room for `size` bytes; 0 asks how much room it takes.

@@ -14,6 +14,7 @@ pub mod device;
 pub mod errno;
 pub mod fs;
 mod groups;
+pub mod holds;
 pub mod invalidate;
 pub mod mountpoint;
 pub mod run;

@@ -75,7 +75,7 @@ pub async fn serve(
     };
     tracing::info!(path = %mountpoint.path().display(), "mounted");
     let device = Device::new(fd).map_err(MountError::Device)?;
-    let kernel = KernelCache::start(device.writer()).map_err(MountError::Device)?;
+    let kernel = KernelCache::start(env.clone(), device.writer()).map_err(MountError::Device)?;
     client.set_invalidator(Rc::new(Invalidation(kernel.clone())));
     let face = Face::new(
         env.clone(),

@@ -1,0 +1,480 @@
+//! Two mounts of one cluster, both real: what one has written, synced or changed, the other sees.
+//!
+//! Left out, with a plain message, where nothing can be mounted. Everything that is started is ended
+//! by its id; everything that is written lies in a temporary directory.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::unwrap_used,
+    reason = "acts on real processes and files"
+)]
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const WEFT: &str = env!("CARGO_BIN_EXE_weft");
+
+/// Nothing below may wait this long.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A process that is told to end, and waited for, when dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SAFETY: kill takes plain numbers; the pid is that of a child not yet waited for.
+        unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _: std::io::Result<()> = self.0.kill();
+        let _: std::io::Result<_> = self.0.wait();
+    }
+}
+
+/// A cluster with two mounts. The second mount ends first.
+struct Mounts {
+    a: PathBuf,
+    b: PathBuf,
+    cluster: PathBuf,
+    _second: Process,
+    _dev: Process,
+    _base: tempfile::TempDir,
+}
+
+impl Mounts {
+    /// None, with a message, where nothing can be mounted.
+    fn up() -> Option<Mounts> {
+        if OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")
+            .is_err()
+        {
+            println!("left out: /dev/fuse is missing or cannot be opened");
+            return None;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let (a, b) = (base.path().join("a"), base.path().join("b"));
+        let cluster = base.path().join("cluster");
+        let mut dev = Command::new(WEFT)
+            .args(["dev", "--dir"])
+            .arg(&cluster)
+            .arg("--mount")
+            .arg(&a)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(dev.stdout.take().unwrap()).lines();
+        let dev = Process(dev);
+        while !lines
+            .next()
+            .expect("weft dev ends")
+            .unwrap()
+            .starts_with("Weft is up")
+        {}
+        // It may say more, and must not be stopped by a full pipe.
+        std::thread::spawn(move || lines.count());
+        let config = fs::read_to_string(cluster.join("mount.toml")).unwrap();
+        let [a_line, b_line] = [&a, &b].map(|at| format!("mountpoint = {at:?}"));
+        assert!(config.contains(&a_line), "{config}");
+        let second = base.path().join("second.toml");
+        fs::write(&second, config.replace(&a_line, &b_line)).unwrap();
+        fs::create_dir(&b).unwrap();
+        let outside = fs::metadata(&b).unwrap().dev();
+        let log = File::create(base.path().join("second.log")).unwrap();
+        let second = Command::new(WEFT)
+            .arg("mount")
+            .arg("--config")
+            .arg(&second)
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let second = Process(second);
+        until("the second mount is there", || {
+            fs::metadata(&b).is_ok_and(|found| found.dev() != outside)
+        });
+        Some(Mounts {
+            a,
+            b,
+            cluster,
+            _second: second,
+            _dev: dev,
+            _base: base,
+        })
+    }
+
+    fn both(&self, name: &str) -> (PathBuf, PathBuf) {
+        (self.a.join(name), self.b.join(name))
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn open(path: &Path) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap()
+}
+
+fn at(file: &File, offset: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let got = file.read_at(&mut bytes, offset).unwrap();
+    bytes.truncate(got);
+    bytes
+}
+
+/// A shared mapping of a file's first two pages.
+struct Mapping(*mut u8);
+
+const PAGE: usize = 4096;
+const MAPPED: usize = 2 * PAGE;
+
+impl Mapping {
+    fn of(file: &File) -> Mapping {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of an open file, at a place that the kernel chooses.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                MAPPED,
+                protection,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        assert_ne!(at, libc::MAP_FAILED);
+        Mapping(at.cast())
+    }
+
+    fn get(&self, offset: usize) -> u8 {
+        assert!(offset < MAPPED);
+        // SAFETY: inside the mapping, which lives as long as self.
+        unsafe { self.0.add(offset).read_volatile() }
+    }
+
+    fn set(&self, offset: usize, byte: u8) {
+        assert!(offset < MAPPED);
+        // SAFETY: inside the mapping, which lives as long as self.
+        unsafe { self.0.add(offset).write_volatile(byte) }
+    }
+
+    fn sync(&self) {
+        // SAFETY: the mapping as it was made.
+        let synced = unsafe { libc::msync(self.0.cast(), MAPPED, libc::MS_SYNC) };
+        assert_eq!(synced, 0);
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping as it was made, not used any more.
+        unsafe { libc::munmap(self.0.cast(), MAPPED) };
+    }
+}
+
+fn data_is_seen(mounts: &Mounts) {
+    let (a, b) = mounts.both("data");
+    fs::write(&a, b"closed").unwrap();
+    assert_eq!(fs::read(&b).unwrap(), b"closed");
+    // Cached there now; over and over, both ways, with files that stay open.
+    let (fa, fb) = (open(&a), open(&b));
+    for round in 0..50_u64 {
+        let (writer, reader) = if round % 2 == 0 {
+            (&fa, &fb)
+        } else {
+            (&fb, &fa)
+        };
+        let text = format!("round {round:04}");
+        writer.write_all_at(text.as_bytes(), 3).unwrap();
+        match round % 3 {
+            0 => writer.sync_all().unwrap(),
+            1 => writer.sync_data().unwrap(),
+            _ => {}
+        }
+        assert_eq!(at(reader, 3, text.len()), text.as_bytes());
+        assert_eq!(reader.metadata().unwrap().len(), 13);
+        assert_eq!(
+            reader.metadata().unwrap().mtime_nsec(),
+            writer.metadata().unwrap().mtime_nsec()
+        );
+    }
+    let mut sync = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_SYNC)
+        .open(&a)
+        .unwrap();
+    sync.write_all(b"O_SYNC").unwrap();
+    assert_eq!(at(&fb, 0, 6), b"O_SYNC");
+    // Several megabytes, read on the other side before.
+    let large = vec![7_u8; 5 << 20];
+    fb.write_all_at(&large, 0).unwrap();
+    assert!(fs::read(&a).unwrap() == large);
+    fa.write_all_at(b"in the middle", 3 << 20).unwrap();
+    assert_eq!(at(&fb, 3 << 20, 13), b"in the middle");
+    fb.set_len(100).unwrap();
+    assert_eq!(fa.metadata().unwrap().len(), 100);
+    assert!(at(&fa, 100, 10).is_empty());
+    fa.set_len(3 << 20).unwrap();
+    assert_eq!(at(&fb, 100, 10), [0; 10]);
+    // Past the page cache.
+    let direct = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(&a)
+        .unwrap();
+    fb.write_all_at(b"direct", 200).unwrap();
+    assert_eq!(at(&direct, 200, 6), b"direct");
+}
+
+fn names_are_seen(mounts: &Mounts) {
+    let (a, b) = mounts.both("names");
+    fs::create_dir(&a).unwrap();
+    let listed = |dir: &Path| {
+        let mut names: Vec<String> = fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert!(listed(&b).is_empty());
+    for round in 0..30 {
+        let (here, there) = if round % 2 == 0 { (&a, &b) } else { (&b, &a) };
+        let (name, other) = (format!("f{round}"), format!("g{round}"));
+        assert!(!there.join(&name).exists(), "and it remembers that");
+        fs::write(here.join(&name), b"x").unwrap();
+        assert!(there.join(&name).exists());
+        assert_eq!(listed(there), [name.as_str()]);
+        fs::rename(there.join(&name), there.join(&other)).unwrap();
+        assert!(!here.join(&name).exists() && here.join(&other).exists());
+        assert_eq!(listed(here), [other.as_str()]);
+        let mode = Permissions::from_mode(0o640 | (round % 2));
+        fs::set_permissions(here.join(&other), mode).unwrap();
+        let found = fs::metadata(there.join(&other)).unwrap();
+        assert_eq!(found.mode() & 0o777, 0o640 | (round % 2));
+        fs::hard_link(here.join(&other), here.join("link")).unwrap();
+        assert_eq!(fs::metadata(there.join(&other)).unwrap().nlink(), 2);
+        fs::remove_file(there.join("link")).unwrap();
+        // Open there, unlinked here.
+        let kept = File::open(there.join(&other)).unwrap();
+        fs::remove_file(here.join(&other)).unwrap();
+        assert!(!there.join(&other).exists());
+        assert_eq!(at(&kept, 0, 1), b"x");
+        assert_eq!(kept.metadata().unwrap().nlink(), 0);
+        std::os::unix::fs::symlink("target", here.join("s")).unwrap();
+        assert_eq!(fs::read_link(there.join("s")).unwrap(), Path::new("target"));
+        fs::remove_file(there.join("s")).unwrap();
+        assert!(listed(here).is_empty());
+    }
+}
+
+fn mappings_are_seen(mounts: &Mounts) {
+    let (a, b) = mounts.both("mapped");
+    fs::write(&a, [b'.'; 3 * PAGE]).unwrap();
+    let (fa, fb) = (open(&a), open(&b));
+    let (ma, mb) = (Mapping::of(&fa), Mapping::of(&fb));
+    assert_eq!((ma.get(5), mb.get(5)), (b'.', b'.'));
+    // A page that is mapped is dropped when another mount writes.
+    for round in 0..20 {
+        let byte = b'a' + round;
+        let (writer, there) = if round % 2 == 0 {
+            (&fa, &mb)
+        } else {
+            (&fb, &ma)
+        };
+        writer.write_all_at(&[byte], 5).unwrap();
+        assert_eq!(there.get(5), byte);
+    }
+    // msync makes it everybody's.
+    ma.set(6, b'1');
+    ma.sync();
+    assert_eq!(at(&fb, 6, 1), b"1");
+    assert_eq!(mb.get(6), b'1');
+    mb.set(6, b'2');
+    mb.sync();
+    assert_eq!(at(&fa, 6, 1), b"2");
+    // Changed by the mapping without a lease, and then written by the other: both stay, and nobody
+    // waits for a session to end.
+    for round in 0..20 {
+        let begun = Instant::now();
+        let byte = b'A' + round;
+        ma.set(100, byte);
+        mb.set(PAGE + 200, byte);
+        fb.write_all_at(&[byte], 300).unwrap();
+        fa.write_all_at(&[byte], PAGE as u64 + 400).unwrap();
+        if round % 2 == 0 {
+            ma.sync();
+            mb.sync();
+        } else {
+            fa.sync_all().unwrap();
+            fb.sync_data().unwrap();
+        }
+        for (file, map) in [(&fa, &ma), (&fb, &mb)] {
+            for place in [100, 300, PAGE + 200, PAGE + 400] {
+                assert_eq!(at(file, place as u64, 1), [byte], "{round}: {place}");
+                assert_eq!(map.get(place), byte, "{round}: {place}");
+            }
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+}
+
+fn appends_stay_whole(mounts: &Mounts) {
+    let (a, b) = mounts.both("log");
+    fs::write(&a, b"").unwrap();
+    const RECORDS: usize = 200;
+    std::thread::scope(|scope| {
+        for (path, who) in [(&a, "a"), (&b, "b"), (&a, "c"), (&b, "d")] {
+            scope.spawn(move || {
+                let mut file = OpenOptions::new().append(true).open(path).unwrap();
+                for n in 0..RECORDS {
+                    // Of many sizes, so that they do not share pages evenly.
+                    let record = format!("{who} {n:04} {}\n", who.repeat(n * 7 % 300));
+                    file.write_all(record.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    let texts = [&a, &b].map(|path| fs::read_to_string(path).unwrap());
+    assert!(texts[0] == texts[1], "both mounts read the same");
+    for who in ["a", "b", "c", "d"] {
+        let own: Vec<&str> = texts[0]
+            .lines()
+            .filter(|line| line.starts_with(who))
+            .collect();
+        let expected: Vec<String> = (0..RECORDS)
+            .map(|n| format!("{who} {n:04} {}", who.repeat(n * 7 % 300)))
+            .collect();
+        assert_eq!(own, expected);
+    }
+    assert_eq!(texts[0].lines().count(), 4 * RECORDS);
+    // By one that was not opened to append, and has cached the end; and read by the same handle.
+    let mut late = open(&a);
+    late.seek(SeekFrom::End(0)).unwrap();
+    let size = late.metadata().unwrap().len();
+    // SAFETY: sets a flag of an open descriptor.
+    let set = unsafe { libc::fcntl(late.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) };
+    assert_eq!(set, 0);
+    for round in 0..10 {
+        OpenOptions::new()
+            .append(true)
+            .open(&b)
+            .unwrap()
+            .write_all(b"from b\n")
+            .unwrap();
+        late.write_all(b"from a\n").unwrap();
+        let mut text = String::new();
+        let mut reader = File::open(&a).unwrap();
+        reader.seek(SeekFrom::Start(size)).unwrap();
+        until("what was misplaced is forgotten", || {
+            text.clear();
+            reader.seek(SeekFrom::Start(size)).unwrap();
+            reader.read_to_string(&mut text).unwrap();
+            text == "from b\nfrom a\n".repeat(round + 1)
+        });
+    }
+}
+
+/// Both mounts write parts of the same pages while both read them: nobody waits for a session to
+/// end, and nothing stale stays.
+fn writers_of_one_page_get_on(mounts: &Mounts) {
+    let (a, b) = mounts.both("shared");
+    fs::write(&a, vec![0_u8; 4 * PAGE]).unwrap();
+    let stop = AtomicBool::new(false);
+    let slowest = std::thread::scope(|scope| {
+        for path in [&a, &b] {
+            scope.spawn(|| {
+                let file = open(path);
+                while !stop.load(Ordering::Relaxed) {
+                    for page in 0..4 {
+                        at(&file, page * PAGE as u64, PAGE);
+                    }
+                }
+            });
+        }
+        let writers = [(&a, 0), (&b, 8)].map(|(path, place)| {
+            scope.spawn(move || {
+                let file = open(path);
+                let mut slowest = Duration::ZERO;
+                for n in 1..=150_u64 {
+                    let begun = Instant::now();
+                    let offset = (n % 4) * PAGE as u64 + place;
+                    file.write_all_at(&n.to_ne_bytes(), offset).unwrap();
+                    slowest = slowest.max(begun.elapsed());
+                    assert_eq!(at(&file, offset, 8), n.to_ne_bytes());
+                }
+                slowest
+            })
+        });
+        let slowest = writers.map(|writer| writer.join());
+        stop.store(true, Ordering::Relaxed);
+        slowest.map(Result::unwrap)
+    });
+    let all = [&a, &b].map(|path| fs::read(path).unwrap());
+    assert!(all[0] == all[1], "both mounts read the same");
+    for page in 0..4_u64 {
+        let last = (147..=150).find(|n| n % 4 == page).unwrap();
+        let start = page as usize * PAGE;
+        for place in [start, start + 8] {
+            assert_eq!(all[0][place..place + 8], last.to_ne_bytes());
+        }
+    }
+    println!("slowest writes {slowest:?}");
+    assert!(
+        slowest.iter().all(|took| *took < Duration::from_secs(3)),
+        "{slowest:?}"
+    );
+}
+
+fn no_session_was_lost(mounts: &Mounts) {
+    for entry in fs::read_dir(&mounts.cluster).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(
+                !text.contains("session ends"),
+                "{}:\n{text}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn two_mounts_see_each_other() {
+    let Some(mounts) = Mounts::up() else { return };
+    for (name, check) in [
+        ("data", data_is_seen as fn(&Mounts)),
+        ("names", names_are_seen),
+        ("mappings", mappings_are_seen),
+        ("appends", appends_stay_whole),
+        ("one page", writers_of_one_page_get_on),
+    ] {
+        let begun = Instant::now();
+        check(&mounts);
+        println!("{name}: {:?}", begun.elapsed());
+        no_session_was_lost(&mounts);
+    }
+}
