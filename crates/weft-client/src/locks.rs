@@ -69,10 +69,17 @@ impl Core {
         Ok(reply.conflict)
     }
 
-    async fn try_lock(self: &Rc<Self>, cred: Cred, ino: u64, lock: FileLock) -> Result<()> {
+    async fn try_lock(
+        self: &Rc<Self>,
+        cred: Cred,
+        ino: u64,
+        lock: FileLock,
+        wait: bool,
+    ) -> Result<()> {
         let set = op::Op::SetLock(SetLock {
             ino,
             lock: Some(lock),
+            wait,
         });
         let unlocks = lock.kind == file_lock::Kind::Unlock as i32;
         if !unlocks {
@@ -89,7 +96,8 @@ impl Core {
         }
     }
 
-    /// Takes or drops a lock, waiting if asked to.
+    /// Takes or drops a lock, waiting if asked to. EDEADLK: those that it would wait for wait for its
+    /// owner (fcntl locks). If it is dropped, it waits no more.
     pub async fn setlk(
         self: &Rc<Self>,
         cred: &Cred,
@@ -116,7 +124,7 @@ impl Core {
             let trying = self.clone();
             let (owned_cred, core) = (cred.clone(), self.clone());
             let result = core
-                .to_the_end(async move { trying.try_lock(owned_cred, ino, lock).await })
+                .to_the_end(async move { trying.try_lock(owned_cred, ino, lock, wait).await })
                 .await;
             attempt.is_over.set(true);
             drop(attempt);
@@ -124,7 +132,14 @@ impl Core {
                 Err(Errno(libc::EAGAIN)) if wait => {}
                 other => return other,
             }
+            let mut wish = Wish {
+                core: self,
+                ino,
+                lock,
+                is_over: false,
+            };
             select(pin!(freed), self.env.sleep(RETRY_PAUSE)).await;
+            wish.is_over = true;
         }
     }
 
@@ -141,7 +156,7 @@ impl Core {
             last: u64::MAX,
             pid: 0,
         };
-        self.try_lock(Cred::default(), ino, unlock).await?;
+        self.try_lock(Cred::default(), ino, unlock, false).await?;
         let mut owners = self.locks.owners.borrow_mut();
         if let Some(of) = owners.get_mut(&ino) {
             of.remove(&(flock, owner));
@@ -165,6 +180,28 @@ impl Drop for Waiter<'_> {
     }
 }
 
+/// A lock that is waited for. If that is given up the service is told, or it might find that others
+/// wait in a circle with one that waits no more.
+struct Wish<'a> {
+    core: &'a Rc<Core>,
+    ino: u64,
+    lock: FileLock,
+    is_over: bool,
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        if self.is_over || self.lock.flock {
+            return;
+        }
+        let (core, ino, lock) = (self.core.clone(), self.ino, self.lock);
+        self.core.env.spawn("wait no more", async move {
+            // If it is not heard, the service forgets it soon.
+            let _: Result<_> = core.getlk(ino, lock).await;
+        });
+    }
+}
+
 /// One attempt to lock. If it is given up half-way the lock may be taken all the same, with nobody
 /// who knows of it: it is dropped again.
 struct Attempt<'a> {
@@ -185,7 +222,7 @@ impl Drop for Attempt<'_> {
         let (core, ino, cred) = (self.core.clone(), self.ino, self.cred.clone());
         self.core.env.spawn("drop a lock", async move {
             // Sent after the attempt on the same connection, so done after it.
-            if let Err(errno) = core.try_lock(cred, ino, unlock).await {
+            if let Err(errno) = core.try_lock(cred, ino, unlock, false).await {
                 tracing::warn!(ino, %errno, "a lock that was given up stays until its file is closed");
             }
         });

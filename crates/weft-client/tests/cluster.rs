@@ -713,6 +713,50 @@ fn locks_are_waited_for_across_clients() {
     });
 }
 
+#[test]
+fn locks_that_wait_in_a_circle_are_refused_unless_one_gives_up() {
+    with_stand_ins(1, async |cluster| {
+        let (a, b) = (cluster.client().await, cluster.client().await);
+        let (ino, handle) = create(&a, "f").await;
+        close(&a, handle).await;
+        let lock = |start, flock| FileLock {
+            kind: 2,
+            flock,
+            owner: 1,
+            start,
+            last: start,
+            pid: 7,
+        };
+        let cred = root();
+        let set = async |client: &Client, start, wait| {
+            client.setlk(&cred, ino, lock(start, false), wait).await
+        };
+        set(&a, 1, false).await.unwrap();
+        set(&b, 2, false).await.unwrap();
+        let patience = Duration::from_millis(300);
+        {
+            let mut waits = std::pin::pin!(set(&a, 2, true));
+            let waiting = cluster.env.timeout(patience, waits.as_mut()).await;
+            assert!(waiting.is_err());
+            assert_eq!(set(&b, 1, true).await, Err(Errno(libc::EDEADLK)));
+            assert_eq!(set(&b, 1, false).await, Err(Errno(libc::EAGAIN)));
+        }
+        // Given up: no circle, and what it held it holds.
+        cluster.env.sleep(Duration::from_millis(100)).await;
+        let waiting = cluster.env.timeout(patience, set(&b, 1, true)).await;
+        assert!(waiting.is_err(), "{waiting:?}");
+        let held = b.getlk(ino, lock(1, false)).await.unwrap();
+        assert!(held.is_some());
+        // What nobody waits for can be had.
+        let unlock = FileLock {
+            kind: 0,
+            ..lock(2, false)
+        };
+        b.setlk(&cred, ino, unlock, false).await.unwrap();
+        set(&a, 2, true).await.unwrap();
+    });
+}
+
 /// A kernel that remembers what it was told to forget.
 #[derive(Default)]
 struct Kernel {

@@ -111,15 +111,16 @@ pub(crate) fn on_change(
         });
     }
     let lock = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
-        Some(Op::SetLock(lock)) => Some(Ino(lock.ino)),
+        Some(Op::SetLock(lock)) => Some(*lock),
         _ => None,
     };
     let grants = grants(&entry, &touched);
-    let (reply, sn) = meta.apply(core, entry);
+    let (mut reply, sn) = meta.apply(core, entry);
     let leases = leases_for(meta, core, session, want_leases, &grants, &reply);
-    if let Some(ino) = lock {
-        core.on_lock_reply(session, ino, &reply);
+    if let Some(lock) = &lock {
+        core.on_lock_reply(session, lock, &mut reply, meta.env.now());
     }
+    let lock = lock.map(|lock| Ino(lock.ino));
     meta.when_committed(core, sn, move |meta, core, result| {
         if let (Some(ino), Ok(()), true) = (lock, &result, reply.wake_waiters) {
             core.tell_lock_freed(ino);

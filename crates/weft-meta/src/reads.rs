@@ -262,6 +262,8 @@ pub(crate) fn on_get_lock(
         return replier.fail(Failed::Refused("a question for a lock without one".into()));
     };
     let ino = Ino(request.ino);
+    // Who waits does not ask; who waited for it has been interrupted.
+    core.waits_no_more(session, ino, &lock);
     let seen = core.commits.seen([ino]);
     match core.state.get_lock(session, ino, &lock) {
         Ok(conflict) => {

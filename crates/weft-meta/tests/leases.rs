@@ -207,6 +207,7 @@ fn a_session_that_is_not_renewed_ends_and_its_locks_are_free() {
                     last: u64::MAX,
                     ..Default::default()
                 }),
+                wait: false,
             })
         };
         a.done(lock(1)).await;

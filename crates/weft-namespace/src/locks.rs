@@ -78,6 +78,16 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    fn is_hindered_by(&self, held: &Range) -> bool {
+        self.kind != Kind::Unlock
+            && held.owner != self.range.owner
+            && (held.exclusive || self.range.exclusive)
+            && held.start <= self.range.last
+            && self.range.start <= held.last
+    }
+}
+
 impl Range {
     pub(crate) fn to_proto(self, flock: bool) -> FileLock {
         FileLock {
@@ -120,17 +130,17 @@ impl Locks {
         whole.chain(self.ranges.iter().map(|r| (false, *r)))
     }
 
+    /// The owners, by session and number, of all locks that keep this one from being set.
+    pub(crate) fn holders(&self, wanted: &Wanted) -> Vec<(SessionId, u64)> {
+        let held = self.iter().filter(|(flock, _)| *flock == wanted.flock);
+        held.filter(|(_, held)| wanted.is_hindered_by(held))
+            .map(|(_, held)| (held.owner.session, held.owner.owner))
+            .collect()
+    }
+
     /// The first lock of another owner that keeps this one from being set.
     pub(crate) fn conflict(&self, wanted: &Wanted) -> Option<FileLock> {
-        if wanted.kind == Kind::Unlock {
-            return None;
-        }
-        let hinders = |held: &Range| {
-            held.owner != wanted.range.owner
-                && (held.exclusive || wanted.range.exclusive)
-                && held.start <= wanted.range.last
-                && wanted.range.start <= held.last
-        };
+        let hinders = |held: &Range| wanted.is_hindered_by(held);
         let found = if wanted.flock {
             self.whole_ranges().find(hinders)
         } else {

@@ -172,6 +172,20 @@ impl State {
             .and_then(|locks| locks.conflict(&wanted)))
     }
 
+    /// The owners of all locks that keep this one from being set.
+    pub fn lock_holders(
+        &self,
+        session: SessionId,
+        ino: Ino,
+        lock: &FileLock,
+    ) -> Vec<(SessionId, u64)> {
+        let Ok(wanted) = Wanted::new(session, lock) else {
+            return Vec::new();
+        };
+        let held = self.locks.get(&ino);
+        held.map_or_else(Vec::new, |locks| locks.holders(&wanted))
+    }
+
     /// The inode at a path from the root, as root sees it. For tools. Symbolic links on the way are
     /// followed where they stay within the name space, a final one is not.
     ///

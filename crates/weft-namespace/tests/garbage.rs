@@ -210,6 +210,7 @@ impl Random {
                 Op::SetLock(SetLock {
                     ino: self.ino(inos),
                     lock: Some(lock),
+                    wait: false,
                 })
             }
             18 => Op::WriteLease(WriteLease {

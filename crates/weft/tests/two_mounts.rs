@@ -448,6 +448,75 @@ fn writers_of_one_page_get_on(mounts: &Mounts) {
     );
 }
 
+/// Sets or frees an fcntl lock on one byte; the errno if it is refused.
+fn lock_byte(file: &File, kind: i32, byte: i64, command: i32) -> Result<(), i32> {
+    let lock = libc::flock {
+        l_type: kind as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: byte,
+        l_len: 1,
+        l_pid: 0,
+    };
+    // SAFETY: the descriptor is open and the lock lives until the call returns.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), command, &lock) };
+    match done {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap()),
+    }
+}
+
+extern "C" fn nothing(_signal: i32) {}
+
+fn locks_are_of_both(mounts: &Mounts) {
+    let (a, b) = mounts.both("locks");
+    fs::write(&a, b"locked").unwrap();
+    let (fa, fb) = (open(&a), open(&b));
+    fa.lock().unwrap();
+    assert!(matches!(fb.try_lock(), Err(fs::TryLockError::WouldBlock)));
+    fa.unlock().unwrap();
+    fb.try_lock().unwrap();
+    fb.unlock().unwrap();
+    let (write, unlock) = (libc::F_WRLCK, libc::F_UNLCK);
+    lock_byte(&fa, write, 1, libc::F_SETLK).unwrap();
+    lock_byte(&fb, write, 2, libc::F_SETLK).unwrap();
+    assert_eq!(lock_byte(&fb, write, 1, libc::F_SETLK), Err(libc::EAGAIN));
+    // SAFETY: a handler that does nothing, so that the signal ends a call and no process.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        assert_eq!(
+            libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()),
+            0
+        );
+    }
+    std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let fa = &fa;
+        let waiting = scope.spawn(move || {
+            // SAFETY: has no conditions.
+            tell.send(unsafe { libc::pthread_self() }).unwrap();
+            lock_byte(fa, write, 2, libc::F_SETLKW)
+        });
+        let thread = told.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!waiting.is_finished());
+        assert_eq!(lock_byte(&fb, write, 1, libc::F_SETLKW), Err(libc::EDEADLK));
+        // A signal ends the waiting, and with it the circle.
+        // SAFETY: the thread waits for its lock, and has not been joined.
+        let signalled = unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
+        assert_eq!(signalled, 0);
+        assert_eq!(waiting.join().unwrap(), Err(libc::EINTR));
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| lock_byte(&fb, write, 1, libc::F_SETLKW));
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!waiting.is_finished(), "nobody waits for it");
+        lock_byte(&fa, unlock, 1, libc::F_SETLK).unwrap();
+        waiting.join().unwrap().unwrap();
+    });
+}
+
 fn no_session_was_lost(mounts: &Mounts) {
     for entry in fs::read_dir(&mounts.cluster).unwrap() {
         let path = entry.unwrap().path();
@@ -470,6 +539,7 @@ fn two_mounts_see_each_other() {
         ("names", names_are_seen),
         ("mappings", mappings_are_seen),
         ("appends", appends_stay_whole),
+        ("locks", locks_are_of_both),
         ("one page", writers_of_one_page_get_on),
     ] {
         let begun = Instant::now();

@@ -79,6 +79,7 @@ fn full() -> World {
             Op::SetLock(SetLock {
                 ino: f.0,
                 lock: Some(lock),
+                wait: false,
             }),
         );
     }
@@ -174,6 +175,7 @@ fn the_digest_tells_states_apart() {
                 kind: 1,
                 ..Default::default()
             }),
+            wait: false,
         }),
     ];
     for op in ops {

@@ -25,6 +25,7 @@ fn op(ino: Ino, lock: FileLock) -> Op {
     Op::SetLock(SetLock {
         ino: ino.0,
         lock: Some(lock),
+        wait: false,
     })
 }
 
@@ -189,6 +190,9 @@ fn locks_go_with_their_file() {
         l.w.fails_in(0, &root(), op(ROOT_INO, flock(Shared, 1))),
         Errno::EINVAL
     );
-    let none = Op::SetLock(SetLock { ino: 1, lock: None });
+    let none = Op::SetLock(SetLock {
+        ino: 1,
+        ..SetLock::default()
+    });
     assert_eq!(l.w.fails(&root(), none), Errno::EINVAL);
 }
