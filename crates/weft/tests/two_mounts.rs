@@ -23,6 +23,9 @@ const WEFT: &str = env!("CARGO_BIN_EXE_weft");
 /// Nothing below may wait this long.
 const LONG: Duration = Duration::from_secs(60);
 
+/// `client.patience_ms` of the second mount.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// A process that is told to end, and waited for, when dropped.
 struct Process(Child);
 
@@ -86,7 +89,12 @@ impl Mounts {
         let [a_line, b_line] = [&a, &b].map(|at| format!("mountpoint = {at:?}"));
         assert!(config.contains(&a_line), "{config}");
         let second = base.path().join("second.toml");
-        fs::write(&second, config.replace(&a_line, &b_line)).unwrap();
+        let config = config.replace(&a_line, &b_line);
+        let was_patient = config.find("patience_ms = ").unwrap();
+        let line_end = was_patient + config[was_patient..].find('\n').unwrap();
+        let (before, after) = (&config[..was_patient], &config[line_end..]);
+        let config = format!("{before}patience_ms = {}{after}", PATIENCE.as_millis());
+        fs::write(&second, config).unwrap();
         fs::create_dir(&b).unwrap();
         let outside = fs::metadata(&b).unwrap().dev();
         let log = File::create(base.path().join("second.log")).unwrap();
@@ -110,6 +118,20 @@ impl Mounts {
             _dev: dev,
             _base: base,
         })
+    }
+
+    fn dev(&self, arguments: &[&str]) {
+        let output = Command::new(WEFT)
+            .arg("dev")
+            .args(arguments)
+            .arg("--dir")
+            .arg(&self.cluster)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "weft dev {arguments:?}: {output:?}"
+        );
     }
 
     fn both(&self, name: &str) -> (PathBuf, PathBuf) {
@@ -546,5 +568,55 @@ fn two_mounts_see_each_other() {
         check(&mounts);
         println!("{name}: {:?}", begun.elapsed());
         no_session_was_lost(&mounts);
+    }
+}
+
+#[test]
+fn with_both_members_of_a_pair_gone_calls_fail_and_do_not_hang() {
+    let Some(mounts) = Mounts::up() else { return };
+    let (a, b) = mounts.both("files");
+    fs::create_dir(&a).unwrap();
+    let content = |n: u8| vec![n; 100_000];
+    let read = |n: u8| fs::read(b.join(n.to_string()));
+    for n in 0..8 {
+        let mut file = File::create(a.join(n.to_string())).unwrap();
+        file.write_all(&content(n)).unwrap();
+        file.sync_all().unwrap();
+    }
+    mounts.dev(&["kill", "data:0.0"]);
+    mounts.dev(&["kill", "data:0.1"]);
+    let mut failed = 0;
+    for n in 0..8 {
+        let begun = Instant::now();
+        match read(n) {
+            // On the other pair.
+            Ok(found) => assert!(found == content(n)),
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EIO));
+                failed += 1;
+            }
+        }
+        let took = begun.elapsed();
+        assert!(took < PATIENCE + Duration::from_secs(3), "{took:?}");
+    }
+    println!("{failed} of 8 files could not be read");
+    assert!(failed > 0, "some lie on the pair");
+    // What is written meanwhile is refused where it would lie there, and lost by nobody's silence.
+    let begun = Instant::now();
+    let write = |n: u8| {
+        let mut file = File::create(b.join(format!("new{n}")))?;
+        file.write_all(&content(n))?;
+        file.sync_all()
+    };
+    let written: Vec<u8> = (0..4).filter(|n| write(*n).is_ok()).collect();
+    assert!(begun.elapsed() < 4 * (PATIENCE + Duration::from_secs(3)));
+    println!("{} of 4 files could be written", written.len());
+    mounts.dev(&["start", "data:0.0"]);
+    mounts.dev(&["start", "data:0.1"]);
+    until("everything is there again", || {
+        (0..8).all(|n| read(n).is_ok_and(|found| found == content(n)))
+    });
+    for n in written {
+        assert!(fs::read(a.join(format!("new{n}"))).unwrap() == content(n));
     }
 }
