@@ -5,10 +5,11 @@
 
 use crate::directory::EffectivePolicy;
 use crate::errno::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weft_types::{PairId, STRIPE_UNIT_MAX, STRIPE_UNIT_MIN};
-use weft_wire::proto::{self, Durability, Protocol};
+use weft_wire::proto::pair_state::Mode;
+use weft_wire::proto::{self, Durability, PairState, Protocol};
 
 /// Most pairs that one file uses. More would add no speed that one client or one network could use,
 /// and every pair costs an object for each file and a message for each removal.
@@ -65,8 +66,24 @@ impl Shapes {
     }
 }
 
-/// `width` pairs of the sorted list, one after the other, beginning where `random` says.
+/// `width` pairs, one after the other, beginning where `random` says. Those that are down are left
+/// out while there are others: a new file need not wait for them.
 pub(crate) fn choose_pairs(
+    pairs: &BTreeMap<PairId, PairState>,
+    width: u32,
+    random: u64,
+) -> Box<[PairId]> {
+    let is_up = |state: &PairState| state.mode() != Mode::Down;
+    let up = pairs.values().filter(|state| is_up(state)).count();
+    if up == 0 || up == pairs.len() {
+        return take_pairs(pairs.keys().copied(), width, random);
+    }
+    let all = pairs.iter().filter(|(_, state)| is_up(state));
+    let up: Vec<PairId> = all.map(|(id, _)| *id).collect();
+    take_pairs(up.into_iter(), width, random)
+}
+
+fn take_pairs(
     pairs: impl ExactSizeIterator<Item = PairId> + Clone,
     width: u32,
     random: u64,
@@ -127,11 +144,33 @@ mod tests {
     use super::*;
 
     fn pairs(list: &[u32], width: u32, random: u64) -> Vec<u32> {
-        let list: Vec<PairId> = list.iter().map(|p| PairId(*p)).collect();
-        choose_pairs(list.iter().copied(), width, random)
-            .iter()
-            .map(|p| p.0)
-            .collect()
+        chosen(list, &[], width, random)
+    }
+
+    fn chosen(list: &[u32], down: &[u32], width: u32, random: u64) -> Vec<u32> {
+        let state = |pair: &u32| {
+            let mode = match down.contains(pair) {
+                true => Mode::Down,
+                false => Mode::Both,
+            };
+            let state = PairState {
+                pair: *pair,
+                mode: mode.into(),
+                ..PairState::default()
+            };
+            (PairId(*pair), state)
+        };
+        let states = list.iter().map(state).collect();
+        let chosen = choose_pairs(&states, width, random);
+        chosen.iter().map(|p| p.0).collect()
+    }
+
+    #[test]
+    fn pairs_that_are_down_get_no_new_files_while_others_are_up() {
+        assert_eq!(chosen(&[1, 4, 7], &[4], 2, 0), [1, 7]);
+        assert_eq!(chosen(&[1, 4, 7], &[4], 0, 3), [7, 1]);
+        assert_eq!(chosen(&[1, 4, 7], &[1, 7], 3, 5), [4]);
+        assert_eq!(chosen(&[1, 4], &[1, 4], 2, 1), [4, 1]);
     }
 
     #[test]

@@ -601,22 +601,21 @@ fn with_both_members_of_a_pair_gone_calls_fail_and_do_not_hang() {
     }
     println!("{failed} of 8 files could not be read");
     assert!(failed > 0, "some lie on the pair");
-    // What is written meanwhile is refused where it would lie there, and lost by nobody's silence.
+    // New files lie on the other pair, once the service knows that this one is down.
     let begun = Instant::now();
     let write = |n: u8| {
         let mut file = File::create(b.join(format!("new{n}")))?;
         file.write_all(&content(n))?;
         file.sync_all()
     };
-    let written: Vec<u8> = (0..4).filter(|n| write(*n).is_ok()).collect();
-    assert!(begun.elapsed() < 4 * (PATIENCE + Duration::from_secs(3)));
-    println!("{} of 4 files could be written", written.len());
+    (0..4).for_each(|n| write(n).unwrap());
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     mounts.dev(&["start", "data:0.0"]);
     mounts.dev(&["start", "data:0.1"]);
     until("everything is there again", || {
         (0..8).all(|n| read(n).is_ok_and(|found| found == content(n)))
     });
-    for n in written {
+    for n in 0..4 {
         assert!(fs::read(a.join(format!("new{n}"))).unwrap() == content(n));
     }
 }
