@@ -45,7 +45,7 @@ impl Default for Settings {
             flush_age_ms: 2_000,
             close_waits: false,
             piece_bytes: 256 << 10,
-            readahead_bytes: 4 << 20,
+            readahead_bytes: 8 << 20,
             cached_inodes: 200_000,
             relatime: true,
         }
