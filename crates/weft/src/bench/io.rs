@@ -38,7 +38,8 @@ pub fn run(options: &IoOptions, scratch: &Path, report: &mut Report) -> Result<(
             read_all(job, &File::open(&big)?, 0, whole)
         })?;
     }
-    for (jobs, case) in [(1, &one), (options.jobs, &many)] {
+    let several = (options.jobs > 1).then_some((options.jobs, &many));
+    for (jobs, case) in std::iter::once((1, &one)).chain(several) {
         if report.wants("rand_read_4k") {
             drop_caches();
             report.figure("io", "rand_read_4k", case, Count::Operations, jobs, |job| {

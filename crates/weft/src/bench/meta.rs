@@ -15,7 +15,8 @@ pub fn run(options: &MetaOptions, scratch: &Path, report: &mut Report) -> Result
     if options.files == 0 || options.jobs == 0 {
         return Err(Error::Usage("--files and --jobs must not be 0".into()));
     }
-    for jobs in [1, options.jobs] {
+    let several = (options.jobs > 1).then_some(options.jobs);
+    for jobs in std::iter::once(1).chain(several) {
         let case = if jobs == 1 {
             "1 job".to_owned()
         } else {
