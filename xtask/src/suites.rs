@@ -357,6 +357,8 @@ fn fio(place: &Place) -> Outcome {
                 "--verify=crc32c",
                 "--verify_fatal=1",
                 "--do_verify=1",
+                // Otherwise it leaves files in the directory that it is started from.
+                "--verify_state_save=0",
                 "--group_reporting",
                 "--end_fsync=1",
             ])
