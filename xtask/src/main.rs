@@ -52,6 +52,9 @@ enum Chore {
         /// The seed.
         #[arg(long)]
         seed: u64,
+        /// Only this kind of fault, all the time.
+        #[arg(long)]
+        storm: Option<String>,
     },
     /// Simulates clusters from fresh seeds.
     Soak {
@@ -68,7 +71,7 @@ fn main() -> ExitCode {
         Chore::Demo { keep } => demo::demo(keep),
         Chore::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Chore::Fix => ci::fix(),
-        Chore::Sim { seed } => sim::replay(seed),
+        Chore::Sim { seed, storm } => sim::replay(seed, storm.as_deref()),
         Chore::Soak { minutes } => sim::soak(minutes),
         Chore::Suites(arguments) => suites::suites(&arguments),
     };

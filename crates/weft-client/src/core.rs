@@ -10,8 +10,10 @@ use crate::settings::Settings;
 use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
 use crate::writeback::Writeback;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use weft_env::Env;
 use weft_rpc::{Connection, Request};
 use weft_wire::proto::{
@@ -33,6 +35,22 @@ pub(crate) struct Core {
     /// Leases whose giving back may not have reached the server, with what was owed: kept until a
     /// later answer on the same connection proves that it has.
     pub unconfirmed: RefCell<Vec<GivenBack>>,
+    /// Creates so far.
+    pub creates: Cell<u64>,
+    /// Those whose answers, late perhaps, may still open files: by their numbers.
+    pub creating: RefCell<BTreeSet<u64>>,
+    /// One of them has come to its end.
+    pub created: Notify,
+}
+
+/// A create under way.
+pub(crate) struct Creating<'a>(&'a Core, u64);
+
+impl Drop for Creating<'_> {
+    fn drop(&mut self) {
+        self.0.creating.borrow_mut().remove(&self.1);
+        self.0.created.notify_waiters();
+    }
 }
 
 /// A WRITE lease that was given back with size and times owed.
@@ -77,9 +95,32 @@ impl Core {
             writeback: Writeback::new(&settings),
             invalidator: RefCell::default(),
             unconfirmed: RefCell::default(),
+            creates: Cell::new(0),
+            creating: RefCell::default(),
+            created: Notify::new(),
             env,
             settings,
         })
+    }
+
+    /// A create begins.
+    pub fn begin_creating(&self) -> Creating<'_> {
+        let number = self.creates.get();
+        self.creates.set(number + 1);
+        self.creating.borrow_mut().insert(number);
+        Creating(self, number)
+    }
+
+    /// Waits until the creates that are under way now have ended.
+    pub async fn creates_end(&self) {
+        let waits: BTreeSet<u64> = self.creating.borrow().clone();
+        loop {
+            let created = self.created.notified();
+            if self.creating.borrow().is_disjoint(&waits) {
+                return;
+            }
+            created.await;
+        }
     }
 
     /// The wall clock as attributes tell it.

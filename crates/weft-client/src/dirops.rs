@@ -232,7 +232,8 @@ impl Core {
         mode: u32,
         flags: CreateFlags,
     ) -> Result<(Known, HandleId)> {
-        // An existing file that is cut must have nothing on its way to the objects it loses.
+        // An existing file that is cut must have nothing on its way to the objects it loses, nor must
+        // this client tell a size from before.
         let cut = if flags.open.truncate && !flags.exclusive {
             self.used_here(cred, parent, name).await
         } else {
@@ -258,6 +259,7 @@ impl Core {
                 | if write { access::WRITE } else { 0 },
             ..proto::Create::default()
         };
+        let creating = self.begin_creating();
         let (node, known, created) = self.make(cred, create).await?;
         if !created {
             let kind = known.attr.kind();
@@ -270,10 +272,11 @@ impl Core {
             }
         }
         let handle = self.handles.add_file(node.clone(), flags.open);
+        drop(creating);
         let is_prepared = cut.is_some_and(|cut| Rc::ptr_eq(&cut, &node));
         let is_own = node.state.borrow().lease.mode() == Mode::Write;
         if flags.open.truncate && !created && !is_prepared && is_own {
-            // The name was not known here, so what this client had on its way was not kept away.
+            // The name has come to mean this file meanwhile: what was on its way was not kept away.
             if let Err(errno) = self.cut(cred, &node, 0, true).await {
                 self.close_handle(handle);
                 return Err(errno);

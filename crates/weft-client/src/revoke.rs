@@ -72,6 +72,11 @@ impl Core {
     async fn give_back_lease(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection) {
         // Replies that came before the revocation are taken first: they may open the file.
         connection.answers_taken().await;
+        if node.state.borrow().unlinked && !node.is_open() {
+            // A create that had to be sent again may have opened it before its last name goes.
+            let ended = self.creates_end();
+            let _ = self.env.timeout(GRANT_PATIENCE, ended).await;
+        }
         loop {
             let Some(to) = node.state.borrow().lease.giving_back_to() else {
                 return;

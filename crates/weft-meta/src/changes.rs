@@ -10,7 +10,9 @@ use weft_namespace::{State, Touch};
 use weft_rpc::{Connection, Payload, Replier};
 use weft_types::{Ino, Operation, SessionId};
 use weft_wire::Failed;
-use weft_wire::proto::{ChangeReply, ChangeRequest, Entry, Lease, LeaseMode, OpReply, op::Op};
+use weft_wire::proto::{
+    self, ChangeReply, ChangeRequest, Entry, Lease, LeaseMode, OpReply, op::Op,
+};
 
 /// What `entry` changes, for those that read it before it is committed. False: more than is named.
 pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bool {
@@ -64,6 +66,8 @@ pub(crate) fn on_change(
     if let Some(reply) = core.state.answered(session, Operation(request.operation)) {
         // Done before, perhaps a moment ago: its batch is not known any more, the newest is no older.
         let sn = core.commits.newest();
+        let opens = request.op.as_ref().is_some_and(opens);
+        core.note_opened(session, opens, &reply);
         return meta.when_committed(core, sn, move |_, _, result| {
             respond(replier, reply, Vec::new(), result);
         });
@@ -115,8 +119,16 @@ pub(crate) fn on_change(
         _ => None,
     };
     let grants = grants(&entry, &touched);
+    let opens = entry.op.as_ref().is_some_and(opens);
     let (mut reply, sn) = meta.apply(core, entry);
     let leases = leases_for(meta, core, session, want_leases, &grants, &reply);
+    // The holder of the WRITE lease is asked in any case.
+    let is_writer = |ino| core.state.write_lease(ino) == Some(session);
+    let is_asked = reply
+        .attr
+        .as_ref()
+        .is_some_and(|attr| is_writer(Ino(attr.ino)));
+    core.note_opened(session, opens && !is_asked, &reply);
     if let Some(lock) = &lock {
         core.on_lock_reply(session, lock, &mut reply, meta.env.now());
     }
@@ -143,6 +155,11 @@ fn respond(replier: Replier, reply: OpReply, leases: Vec<Lease>, result: Result<
         }
         Err(failed) => replier.fail(failed),
     }
+}
+
+/// A file is opened by it.
+fn opens(op: &proto::Op) -> bool {
+    matches!(&op.op, Some(Op::Create(create)) if create.open_access != 0)
 }
 
 /// On what the asking session may have leases with the reply: what it touched and does not take away.
@@ -188,6 +205,16 @@ fn leases_for(
 }
 
 impl Core {
+    /// Whoever gets this reply has a file open: it is asked when the last name goes, lease or no lease.
+    fn note_opened(&mut self, session: SessionId, opens: bool, reply: &OpReply) {
+        let ino = reply.attr.as_ref().map(|attr| Ino(attr.ino));
+        if let Some(ino) = ino.filter(|_| opens && reply.failure_errno == 0)
+            && self.state.inode(ino).is_ok()
+        {
+            self.leases.note_opened(ino, session);
+        }
+    }
+
     /// What other sessions have to give back before this entry. Owed attributes are told under a
     /// lease that excludes others (or are an atime, for which nobody's cache is worth dropping).
     fn touched(&self, entry: &Entry) -> Vec<Touch> {

@@ -87,6 +87,30 @@ impl Leases {
         self.put(ino, session, Held::Open);
     }
 
+    /// The session may have opened the inode, by a reply that grants nothing.
+    pub(crate) fn note_opened(&mut self, ino: Ino, session: SessionId) {
+        let holders = self.holders.get(&ino).into_iter().flatten();
+        if holders.into_iter().all(|holder| holder.session != session) {
+            self.note_open(ino, session);
+        }
+    }
+
+    /// The session has given all its READ leases back. What it has open is not known: replies that
+    /// opened files may have been lost.
+    pub(crate) fn reads_to_open(&mut self, session: SessionId) {
+        let inos = self
+            .by_age
+            .get(&session)
+            .into_iter()
+            .flat_map(BTreeMap::values);
+        for ino in inos {
+            let holders = self.holders.get_mut(ino).into_iter().flatten();
+            for holder in holders.filter(|holder| holder.session == session) {
+                holder.held = Held::Open;
+            }
+        }
+    }
+
     fn put(&mut self, ino: Ino, session: SessionId, held: Held) -> u64 {
         let seq = self.next_seq();
         let holders = self.holders.entry(ino).or_default();
@@ -125,7 +149,7 @@ impl Leases {
         let mut concerned: Vec<Ino> = entries
             .map(|by_age| by_age.values().copied().collect())
             .unwrap_or_default();
-        self.drop_reads(session);
+        self.drop_all(session);
         let revoked: Vec<Ino> = self.revocations_of(session).map(|(ino, _)| ino).collect();
         for ino in revoked {
             self.revoking.remove(&(ino, session));
@@ -137,7 +161,7 @@ impl Leases {
     }
 
     /// Takes all entries of a session away; its revocations stay.
-    pub(crate) fn drop_reads(&mut self, session: SessionId) {
+    fn drop_all(&mut self, session: SessionId) {
         for ino in self
             .by_age
             .remove(&session)
@@ -282,6 +306,18 @@ mod tests {
 
     const A: SessionId = SessionId(1);
     const B: SessionId = SessionId(2);
+
+    #[test]
+    fn who_comes_back_is_asked_what_it_has_open() {
+        let mut leases = Leases::new(0, 10);
+        leases.grant(Ino(7), B);
+        leases.note_opened(Ino(7), B);
+        assert_eq!(leases.others(Ino(7), A), [(B, Held::Read)]);
+        leases.reads_to_open(B);
+        assert_eq!(leases.others(Ino(7), A), [(B, Held::Open)]);
+        leases.note_opened(Ino(8), B);
+        assert_eq!(leases.others(Ino(8), A), [(B, Held::Open)]);
+    }
 
     #[test]
     fn a_session_has_one_entry_for_an_inode_and_seqs_grow() {

@@ -178,7 +178,7 @@ fn take_up(
     // By coming back it has given its READ leases back; what it has open must be asked about when it
     // is unlinked.
     let open: BTreeSet<Ino> = request.open_inodes.iter().copied().map(Ino).collect();
-    core.leases.drop_reads(session);
+    core.leases.reads_to_open(session);
     for ino in &open {
         core.leases.note_open(*ino, session);
     }
@@ -197,6 +197,10 @@ fn take_up(
     }
     tracing::info!(%session, peer = connection.peer(), write_leases = kept.len(),
         open = open.len(), "session taken up");
+    for ino in &lost {
+        // Or the grant was lost, with the reply that opened the file.
+        core.leases.note_opened(*ino, session);
+    }
     if !lost.is_empty() {
         // It gave them back, but its word was lost with the reign: how long the files are is found
         // again from the objects.

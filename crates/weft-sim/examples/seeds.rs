@@ -1,11 +1,12 @@
 //! Runs a range of seeds, one line each; a single seed with its whole history.
 //!
-//! `cargo run -p weft-sim --example seeds -- 0..100`, `-- 17`, `-- 17 debug`.
+//! `cargo run -p weft-sim --example seeds -- 0..100`, `-- 17`, `-- 17 debug`,
+//! `-- 0..9 info MetaKill` for storms of one kind of fault.
 #![allow(clippy::disallowed_macros)]
 
 use std::collections::BTreeMap;
 use weft_sim::cluster::{coverage, faults, workload};
-use weft_sim::{Options, run};
+use weft_sim::{Fault, Options, run};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -15,6 +16,9 @@ fn main() {
             Some("debug") => tracing::Level::DEBUG,
             _ => tracing::Level::INFO,
         },
+        storm: arguments
+            .next()
+            .map(|name| Fault::called(&name).expect("a kind of fault")),
         ..Options::default()
     };
     let number = |text: &str| text.parse::<u64>().expect("a number");
@@ -40,7 +44,11 @@ fn main() {
             report.steps,
             report.operations,
             report.kinds,
-            if why.is_empty() { "" } else { "FAILED " },
+            match (why.is_empty(), &report.undecided) {
+                (false, _) => "FAILED ",
+                (true, Some(_)) => "undecided ",
+                (true, None) => "",
+            },
             head.join(" | ")
         );
         if to - from == 1 {

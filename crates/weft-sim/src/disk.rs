@@ -365,13 +365,17 @@ impl DiskState {
             Ok(()) => None,
         };
         if let Some(error) = failed {
-            // A first part that fits may have been written.
-            let mut part = self.faulty.below(write.data.len() as u64 + 1) as usize;
+            // A first part that fits may have been written, in whole pages.
+            let whole = |part: usize| {
+                let end = (write.offset + part as u64) / PAGE * PAGE;
+                end.saturating_sub(write.offset) as usize
+            };
+            let mut part = whole(self.faulty.below(write.data.len() as u64 + 1) as usize);
             while self
                 .add_pages_for(write.file, write.offset, &write.data[..part])
                 .is_err()
             {
-                part /= 2;
+                part = whole(part / 2);
             }
             self.apply_write(write.file, write.offset, &write.data[..part]);
             return Err(error);

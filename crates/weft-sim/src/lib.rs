@@ -19,6 +19,7 @@ pub mod oracle;
 mod rng;
 mod world;
 
+pub use cluster::faults::Kind as Fault;
 pub use cluster::run::{Options, Report, run};
 pub use disk::{Disk, DiskFaults};
 pub use logs::{LogLine, Logs, current_place};

@@ -12,8 +12,9 @@ use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
 
 /// The cluster's id.
-const CLUSTER: &str = "sim";
-const META_ADDRESS: &str = "meta:7400";
+pub(super) const CLUSTER: &str = "sim";
+/// Where the metadata server listens.
+pub(super) const META_ADDRESS: &str = "meta:7400";
 /// What a client had sent when it died takes effect within this time: cuts that hold it end, and so
 /// do the terms of others whose leases it waits for.
 const LATE: Duration = Duration::from_secs(15);
@@ -27,6 +28,8 @@ pub struct Shape {
     pub clients: u32,
     /// Operations that each client does.
     pub operations: usize,
+    /// All kinds of them equally often.
+    pub even: bool,
     /// The service's term for sessions.
     pub session_term: Duration,
     /// Settings of every client.
@@ -261,6 +264,7 @@ impl Cluster {
         let left = self.left.borrow()[index].clone();
         let shared = self.shared.clone();
         let rng = Rng::stream(self.world.seed(), "workload", u64::from(id));
+        let even = self.shape.even;
         let settings = self.client_settings(&format!("client{index}"));
         self.clients[index].start(move |env| async move {
             let client = loop {
@@ -270,7 +274,7 @@ impl Cluster {
                 }
             };
             let mut worker = Worker::new(id, env, client, shared.clone(), rng);
-            worker.run(&left).await;
+            worker.run(&left, even).await;
             if let Err(error) = worker.leave().await {
                 tracing::info!(%error, "client left with an error");
             }
@@ -335,7 +339,7 @@ impl Cluster {
             history.client_died(life, now + LATE.as_nanos() as u64);
             // One that never got as far as having a session leaves nothing behind.
             if let Some(of) = self.shared.lives.borrow().get(&life) {
-                let end = history.session_lost(life, of.lost_since().unwrap_or(now), now);
+                let end = history.client_dies(life, of.lost_since().unwrap_or(now), now);
                 let mut ending = self.ending.borrow_mut();
                 ending.push((of.session(), life, end));
             }

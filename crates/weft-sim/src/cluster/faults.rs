@@ -72,6 +72,14 @@ impl Kind {
         matches!(self, Kind::BitFlip | Kind::DiskError)
     }
 
+    /// The kind that is called this in code, as in the line that says how to see a run again.
+    pub fn called(name: &str) -> Option<Kind> {
+        KINDS
+            .iter()
+            .copied()
+            .find(|kind| format!("{kind:?}") == name)
+    }
+
     /// Its column's title.
     pub fn name(self) -> &'static str {
         match self {
@@ -141,8 +149,8 @@ pub struct Faults<'a> {
 }
 
 impl<'a> Faults<'a> {
-    /// Draws the kinds and their rate. `only` restricts them.
-    pub fn new(cluster: &'a Cluster, only: Option<&[Kind]>) -> Faults<'a> {
+    /// Draws the kinds and their rate, where `only` and `pause_ms` do not give them.
+    pub fn new(cluster: &'a Cluster, only: Option<&[Kind]>, pause_ms: Option<u64>) -> Faults<'a> {
         let mut rng = cluster.world.rng("faults");
         let mut kinds: Vec<Kind> = only.unwrap_or(KINDS).to_vec();
         if only.is_none() {
@@ -169,7 +177,8 @@ impl<'a> Faults<'a> {
                 ..PairTrouble::default()
             })
             .collect();
-        let mean_pause_ms = [100, 300, 1_000, 3_000][rng.below(4) as usize];
+        let drawn = [100, 300, 1_000, 3_000][rng.below(4) as usize];
+        let mean_pause_ms = pause_ms.unwrap_or(drawn);
         Faults {
             cluster,
             rng,
@@ -211,7 +220,8 @@ impl<'a> Faults<'a> {
                 }
                 self.plan_next();
             }
-            self.cluster.world.sleep(TICK).await;
+            let tick = TICK.min(Duration::from_millis(self.mean_pause_ms));
+            self.cluster.world.sleep(tick).await;
         }
         while let Some((_, (kind, end))) = self.ends.pop_first() {
             self.end(kind, end);

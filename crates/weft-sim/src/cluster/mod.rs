@@ -4,4 +4,5 @@ pub mod builder;
 pub mod coverage;
 pub mod faults;
 pub mod run;
+pub mod scrub;
 pub mod workload;

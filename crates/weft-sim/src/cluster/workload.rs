@@ -266,11 +266,14 @@ impl Worker {
     }
 
     /// Does operations until none is left, or it is told to stop, then closes its handles.
-    pub async fn run(&mut self, left: &Cell<usize>) {
-        let weights: Vec<u32> = WEIGHTS.iter().map(|&(weight, _)| weight).collect();
+    /// `even`: every kind equally often, and slowly, so that many meet a fault.
+    pub async fn run(&mut self, left: &Cell<usize>, even: bool) {
+        let weight = |&(weight, _): &(u32, Try)| if even { 1 } else { weight };
+        let weights: Vec<u32> = WEIGHTS.iter().map(weight).collect();
         while left.get() > 0 && !self.shared.stop.get() {
             left.set(left.get() - 1);
             let pause = match self.rng.below(10) {
+                _ if even => self.rng.below(600_000),
                 0..=4 => 0,
                 5..=8 => self.rng.below(5_000),
                 _ => self.rng.below(200_000),
@@ -319,8 +322,7 @@ impl Worker {
             && let Some(since) = self.life.lost_since()
         {
             let history = &self.shared.history;
-            let number = history.session_lost(self.id, since, now);
-            history.end(number, Outcome::Known(Reply::Done), now);
+            history.session_lost(self.id, since, now);
             self.life.session.set((session, now));
         }
     }
@@ -1077,10 +1079,7 @@ impl Worker {
         let history = &self.shared.history;
         match (&left, self.life.lost_since()) {
             (Ok(()), None) => history.session_left(self.id, since, now),
-            (_, lost) => {
-                let number = history.session_lost(self.id, lost.unwrap_or(since), now);
-                history.end(number, Outcome::Known(Reply::Done), now);
-            }
+            (_, lost) => history.session_lost(self.id, lost.unwrap_or(since), now),
         }
         left
     }

@@ -206,6 +206,15 @@ impl Content {
         self.size = (self.size.0 + length, self.size.1 + length);
     }
 
+    /// Appends, or does not, when the size is not known.
+    pub fn maybe_append_somewhere(&mut self, client: ClientId, length: u64) {
+        let range = self.size.0..self.size.1 + length;
+        self.keep_older(client, range.clone());
+        self.bytes.set(range, vec![Value::Any]);
+        self.size.1 += length;
+        self.failed(client);
+    }
+
     /// Cut or extended. A cut is done by the service when it is answered; growth is owed like a
     /// write.
     pub fn truncate(&mut self, client: ClientId, size: u64) {
@@ -462,6 +471,14 @@ mod tests {
         assert_eq!(grown.size(), (20, 20));
         grown.client_gone(2);
         assert_eq!(grown.size(), (10, 50));
+    }
+
+    #[test]
+    fn an_append_that_failed_where_the_size_was_unknown_may_have_done_nothing() {
+        let mut file = Content::default();
+        file.maybe_write(1, 0..10, written(1, 0));
+        file.maybe_append_somewhere(1, 5);
+        assert_eq!(file.size(), (0, 15));
     }
 
     #[test]

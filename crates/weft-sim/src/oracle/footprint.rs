@@ -80,6 +80,10 @@ impl State {
         match &record.op {
             Op::List { dir } => self.touch_listing(&mut print, *dir, &record.outcome),
             Op::Loses | Op::SyncsAll => self.touch_unsynced(&mut print, record.client),
+            Op::Dies => {
+                self.touch_unsynced(&mut print, record.client);
+                self.touch_session(&mut print, record.client);
+            }
             Op::SessionEnds => self.touch_session(&mut print, record.client),
             Op::Create { .. } | Op::Truncate { .. } | Op::Lock { .. } => {
                 print.looks_at(Touch::Client(record.client));

@@ -178,8 +178,10 @@ pub enum Op {
         last: u8,
         exclusive: Option<bool>,
     },
-    /// The client is dead, or the service hears it no more: what it had not synced may be lost.
+    /// The service hears the client no more: what it had not synced may be lost.
     Loses,
+    /// The client is dead: besides, nobody can tell any more what it had open.
+    Dies,
     /// The client has written back everything.
     SyncsAll,
     /// The service ends the client's session: its locks and open references go.
@@ -270,6 +272,11 @@ impl Op {
         }
     }
 
+    /// True for what nobody is told of: it happens to a client.
+    pub fn is_event(&self) -> bool {
+        matches!(self, Op::Loses | Op::Dies | Op::SyncsAll | Op::SessionEnds)
+    }
+
     /// A short name, for tables.
     pub fn name(&self) -> &'static str {
         match self {
@@ -303,6 +310,7 @@ impl Op {
             Op::Extend { .. } => "extend",
             Op::Lock { .. } => "lock",
             Op::Loses => "loses",
+            Op::Dies => "dies",
             Op::SyncsAll => "syncs all",
             Op::SessionEnds => "session ends",
         }
@@ -515,9 +523,20 @@ impl History {
     }
 
     /// A session that was there at `since` ends, and what was not synced may be lost, at some time
-    /// until `now`. Until [`History::end`] it is only known that it ends. Returns its number.
-    pub fn session_lost(&self, client: ClientId, since: u64, now: u64) -> usize {
-        let loss = self.begin(client, Op::Loses, since);
+    /// until `now`.
+    pub fn session_lost(&self, client: ClientId, since: u64, now: u64) {
+        let number = self.loss(client, Op::Loses, since, now);
+        self.end(number, Outcome::Known(Reply::Done), now);
+    }
+
+    /// The client dies; its session may have been lost since `since`. When the service ends it is not
+    /// known until [`History::end`]. Returns the number of that.
+    pub fn client_dies(&self, client: ClientId, since: u64, now: u64) -> usize {
+        self.loss(client, Op::Dies, since, now)
+    }
+
+    fn loss(&self, client: ClientId, op: Op, since: u64, now: u64) -> usize {
+        let loss = self.begin(client, op, since);
         self.end(loss, Outcome::Known(Reply::Done), now);
         let number = self.begin(client, Op::SessionEnds, since);
         self.0.borrow_mut()[number].after = Some(loss);
@@ -568,7 +587,7 @@ impl History {
                         records[write].lost_perhaps = true;
                     }
                 }
-                (Op::Fsync { .. } | Op::Close { .. }, _) => writes.clear(),
+                (Op::Fsync { .. }, _) => writes.clear(),
                 (Op::Write { sync: true, .. }, _) => {}
                 _ => writes.push(number),
             }

@@ -237,7 +237,7 @@ fn a_dead_clients_unsynced_write_may_be_lost_a_synced_one_not() {
             };
             script.op(1, 21, 30, fsync, Reply::Done);
         }
-        let end = script.history.session_lost(1, 40, 45);
+        let end = script.history.client_dies(1, 40, 45);
         script.history.end(end, Outcome::Known(Reply::Done), 1000);
         let reply = if lost {
             Reply::Bytes(Default::default())

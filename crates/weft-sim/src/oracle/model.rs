@@ -44,6 +44,8 @@ pub struct State {
     pub(super) locks: BTreeMap<Unit, BTreeMap<Owner, bool>>,
     /// Numbers of inodes that are gone.
     gone: BTreeSet<u64>,
+    /// Clients that are dead. What they have open keeps files that only they could ask for.
+    dead: BTreeSet<ClientId>,
 }
 
 /// What an operation does: the state after it, or the errors of which it gives one.
@@ -70,6 +72,7 @@ impl State {
             opens: BTreeMap::new(),
             locks: BTreeMap::new(),
             gone: BTreeSet::new(),
+            dead: BTreeSet::new(),
         }
     }
 
@@ -200,7 +203,18 @@ impl State {
     }
 
     fn open(&mut self, client: ClientId, id: Id) {
+        if self.dead.contains(&client) {
+            return;
+        }
         *self.opens.entry((client, id)).or_default() += 1;
+    }
+
+    fn close_all(&mut self, client: ClientId) {
+        let opened: Vec<Id> = self.opens_of(client).map(|&(_, id)| id).collect();
+        for id in opened {
+            self.opens.remove(&(client, id));
+            self.collect(id);
+        }
     }
 
     fn close(&mut self, client: ClientId, id: Id) {
@@ -494,7 +508,7 @@ impl State {
             }
             Op::Close { ino, owner } => {
                 let id = self.file(*ino)?;
-                next.edit(id).content.synced(client);
+                // What was written may still be on its way: only fsync says that it has arrived.
                 next.unlock_all(id, (client, *owner));
                 next.close(client, id);
                 done(reply, next)
@@ -526,7 +540,12 @@ impl State {
                 content.touch(client);
                 let (low, high) = content.size();
                 if *append && low != high {
-                    content.append_somewhere(client, *length);
+                    match reply {
+                        Some(_) if !record.lost_perhaps => {
+                            content.append_somewhere(client, *length);
+                        }
+                        _ => content.maybe_append_somewhere(client, *length),
+                    }
                     return done(reply, next);
                 }
                 let base = if *append { low } else { *offset };
@@ -614,15 +633,19 @@ impl State {
                 next.locks.retain(|_, holders| !holders.is_empty());
                 done(reply, next)
             }
-            Op::Loses | Op::SyncsAll => {
+            Op::Loses | Op::Dies | Op::SyncsAll => {
                 let unsynced = |inode: &Rc<Inode>| inode.content.is_unsynced_by(client);
                 let ids = self.inodes.iter().filter(|(_, inode)| unsynced(inode));
                 for (&id, _) in ids {
                     let content = &mut next.edit(id).content;
                     match record.op {
-                        Op::Loses => content.client_gone(client),
-                        _ => content.synced(client),
+                        Op::SyncsAll => content.synced(client),
+                        _ => content.client_gone(client),
                     }
+                }
+                if record.op == Op::Dies {
+                    next.dead.insert(client);
+                    next.close_all(client);
                 }
                 Ok(next)
             }
@@ -631,11 +654,7 @@ impl State {
                     holders.retain(|&(holder, _), _| holder != client);
                 }
                 next.locks.retain(|_, holders| !holders.is_empty());
-                let opened: Vec<Id> = next.opens_of(client).map(|&(_, id)| id).collect();
-                for id in opened {
-                    next.opens.remove(&(client, id));
-                    next.collect(id);
-                }
+                next.close_all(client);
                 Ok(next)
             }
         }
