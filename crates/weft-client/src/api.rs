@@ -460,6 +460,16 @@ impl Client {
 
     // ---- tools ----
 
+    /// What it counts.
+    pub fn figures(&self) -> Figures {
+        let core = &self.0;
+        Figures {
+            buffered_bytes: core.writeback.buffered(),
+            cached_inodes: core.nodes.len() as u64,
+            revocations: core.revocations.get(),
+        }
+    }
+
     /// The policy in force for what is made in a directory.
     pub async fn policy(&self, ino: u64) -> Result<Policy> {
         self.0.policy(ino).await

@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub creating: RefCell<BTreeSet<u64>>,
     /// One of them has come to its end.
     pub created: Notify,
+    /// Revocations that were answered.
+    pub revocations: Cell<u64>,
 }
 
 /// A create under way.
@@ -98,6 +100,7 @@ impl Core {
             creates: Cell::new(0),
             creating: RefCell::default(),
             created: Notify::new(),
+            revocations: Cell::new(0),
             env,
             settings,
         })

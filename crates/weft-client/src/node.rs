@@ -324,6 +324,11 @@ impl NodeTable {
         owners
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.nodes.borrow().len()
+    }
+
     /// All nodes in the order of their numbers.
     pub fn all(&self) -> Vec<Rc<Node>> {
         let mut all: Vec<Rc<Node>> = self.nodes.borrow().values().cloned().collect();

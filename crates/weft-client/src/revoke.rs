@@ -31,7 +31,7 @@ impl Core {
             let begun = state.lease.begin_giving_back(to, revoke.seq);
             if !begun && state.lease.giving_back_to().is_none() {
                 // Older than one that has been answered: there is nothing left to give.
-                answer(&node, state, None);
+                self.answer(&node, state, None);
                 return;
             }
             begun
@@ -149,7 +149,7 @@ impl Core {
             });
         }
         debug_assert!(!state.answers.is_empty() || !connection.is_open());
-        answer(node, state, owed);
+        self.answer(node, state, owed);
     }
 
     async fn uses_end(&self, node: &Node) {
@@ -160,6 +160,19 @@ impl Core {
             }
             wake.await;
         }
+    }
+
+    /// Answers all revocations of this inode that wait for that.
+    fn answer(&self, node: &Node, mut state: RefMut<'_, NodeState>, owed: Option<Setattr>) {
+        if std::mem::take(&mut state.unlinked) && node.is_open() {
+            // The server keeps the inode for this client until it says that it has closed it.
+            state.orphan = true;
+        }
+        let answers = std::mem::take(&mut state.answers);
+        drop(state);
+        let count = self.revocations.get() + answers.len() as u64;
+        self.revocations.set(count);
+        answer_revoke(node, answers, owed);
     }
 }
 
@@ -174,15 +187,4 @@ pub(crate) fn owed_setattr(ino: u64, attr: &crate::types::Attr) -> Setattr {
         owed: true,
         ..Setattr::default()
     }
-}
-
-/// Answers all revocations of this inode that wait for that.
-fn answer(node: &Node, mut state: RefMut<'_, NodeState>, owed: Option<Setattr>) {
-    if std::mem::take(&mut state.unlinked) && node.is_open() {
-        // The server keeps the inode for this client until it says that it has closed it.
-        state.orphan = true;
-    }
-    let answers = std::mem::take(&mut state.answers);
-    drop(state);
-    answer_revoke(node, answers, owed);
 }

@@ -158,6 +158,17 @@ pub struct Space {
     pub inodes: u64,
 }
 
+/// What a client counts, for its face's metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Bytes written by applications that wait here for the data servers.
+    pub buffered_bytes: u64,
+    /// Inodes that are kept.
+    pub cached_inodes: u64,
+    /// Revocations of the metadata service that were answered since the client began.
+    pub revocations: u64,
+}
+
 /// Where a write has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {

@@ -85,6 +85,11 @@ impl Writeback {
         }
     }
 
+    /// Bytes in all buffers.
+    pub fn buffered(&self) -> u64 {
+        self.buffered.get()
+    }
+
     /// Bytes that were waiting are gone.
     pub fn forget(&self, bytes: u64) {
         self.buffered.set(self.buffered.get().saturating_sub(bytes));

@@ -358,6 +358,52 @@ pub enum Call {
     Unknown(u32),
 }
 
+impl Call {
+    /// For metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Call::Lookup { .. } => "lookup",
+            Call::Forget(_) => "forget",
+            Call::Getattr { .. } => "getattr",
+            Call::Setattr(_) => "setattr",
+            Call::Readlink => "readlink",
+            Call::Symlink { .. } => "symlink",
+            Call::Mknod { .. } => "mknod",
+            Call::Mkdir { .. } => "mkdir",
+            Call::Unlink { .. } => "unlink",
+            Call::Rmdir { .. } => "rmdir",
+            Call::Rename { .. } => "rename",
+            Call::Link { .. } => "link",
+            Call::Open { .. } => "open",
+            Call::Read { .. } => "read",
+            Call::Write { .. } => "write",
+            Call::Statfs => "statfs",
+            Call::Release { .. } => "release",
+            Call::Fsync { .. } => "fsync",
+            Call::Setxattr { .. } => "setxattr",
+            Call::Getxattr { .. } => "getxattr",
+            Call::Listxattr { .. } => "listxattr",
+            Call::Removexattr { .. } => "removexattr",
+            Call::Flush { .. } => "flush",
+            Call::Init(_) => "init",
+            Call::Opendir { .. } => "opendir",
+            Call::Readdir { .. } => "readdir",
+            Call::Releasedir { .. } => "releasedir",
+            Call::Fsyncdir { .. } => "fsyncdir",
+            Call::Getlk { .. } => "getlk",
+            Call::Setlk { .. } => "setlk",
+            Call::Access { .. } => "access",
+            Call::Create { .. } => "create",
+            Call::Interrupt { .. } => "interrupt",
+            Call::Destroy => "destroy",
+            Call::Fallocate { .. } => "fallocate",
+            Call::Lseek { .. } => "lseek",
+            Call::CopyFileRange(_) => "copy_file_range",
+            Call::Unknown(_) => "unknown",
+        }
+    }
+}
+
 /// COPY_FILE_RANGE. `wide`: the answer carries 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]

@@ -13,6 +13,7 @@ use crate::errno;
 use crate::groups;
 use crate::holds::{Hold, PAGE};
 use crate::invalidate::KernelCache;
+use crate::metrics::Metrics;
 use crate::translate::*;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -66,6 +67,7 @@ pub struct Face {
     client: Client,
     writer: Writer,
     kernel: Rc<KernelCache>,
+    metrics: Rc<Metrics>,
     /// Seconds for which the kernel may keep what a lease covers.
     cache_seconds: u64,
     /// Requests that a signal may end.
@@ -94,6 +96,7 @@ impl Face {
         client: Client,
         writer: Writer,
         kernel: Rc<KernelCache>,
+        metrics: Rc<Metrics>,
         cache_seconds: u64,
     ) -> Rc<Face> {
         Rc::new(Face {
@@ -101,6 +104,7 @@ impl Face {
             client,
             writer,
             kernel,
+            metrics,
             cache_seconds,
             interruptible: RefCell::default(),
             destroyed: Cell::new(false),
@@ -115,6 +119,8 @@ impl Face {
     /// Starts a request and answers it, now or later.
     pub fn begin(self: &Rc<Face>, request: Request) {
         let Request { header, call } = request;
+        self.metrics
+            .request(call.as_ref().map_or("malformed", Call::name));
         let call = match call {
             Ok(call) => call,
             Err(error) => {
@@ -171,16 +177,23 @@ impl Face {
             _ => None,
         };
         let came = self.env.now();
+        let unique = header.unique;
+        // It waits for another process, not for a server.
+        let pauses = !matches!(call, Call::Setlk { wait: true, .. });
         let work = async move {
             let result = face.serve(&header, call).await;
             if let Some(pages) = written {
                 face.kernel.make_sure(header.node, came, pages).await;
             }
             face.answer(&header, result);
+            face.metrics.answered(header.unique);
         };
         let Some(work) = begun(work) else {
             return;
         };
+        if pauses {
+            self.metrics.waits(unique, came);
+        }
         match hold {
             None => self.env.spawn("fuse request", work),
             Some(hold) => {
@@ -228,6 +241,9 @@ impl Face {
     }
 
     fn answer(&self, header: &Header, result: Result<Body>) {
+        if let Err(errno) = &result {
+            self.metrics.failed(*errno);
+        }
         let sent = match &result {
             Ok(Body::Nothing) => self.writer.reply(header.unique, 0, &[]),
             Ok(Body::Bytes(bytes)) => self.writer.reply(header.unique, 0, bytes),
@@ -424,7 +440,10 @@ impl Face {
                 fh, offset, size, ..
             } => {
                 let size = (size as usize).min(DATA_MAX);
-                Ok(Body::Parts(client.read(HandleId(fh), offset, size).await?))
+                let parts = client.read(HandleId(fh), offset, size).await?;
+                let length: usize = parts.iter().map(Bytes::len).sum();
+                self.metrics.read_bytes.inc_by(length as u64);
+                Ok(Body::Parts(parts))
             }
             Call::Write {
                 fh,
@@ -671,6 +690,7 @@ impl Face {
         } else {
             client.write(fh, offset, data, false).await?
         };
+        self.metrics.written_bytes.inc_by(length as u64);
         Ok(Out::default().u32(length as u32).u32(0).into())
     }
 

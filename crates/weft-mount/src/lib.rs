@@ -3,7 +3,7 @@
 //! A mount is one thread: it reads the kernel's device, runs the client and writes the replies.
 //! [`fs`] translates operations, [`translate`] numbers, [`errno`] failures, [`abi`] knows the
 //! kernel's messages, [`device`] moves them, [`invalidate`] makes the kernel forget what a lease no
-//! longer covers, [`mountpoint`] mounts, [`run`] is a mount's life.
+//! longer covers, [`metrics`] counts, [`mountpoint`] mounts, [`run`] is a mount's life.
 //!
 //! Kept true: what the kernel keeps, a lease covers (docs/protocols/leases.md, "The kernel's
 //! cache"); every request gets one answer; nothing here waits for the kernel on the client's
@@ -16,6 +16,7 @@ pub mod fs;
 mod groups;
 pub mod holds;
 pub mod invalidate;
+pub mod metrics;
 pub mod mountpoint;
 pub mod run;
 mod settings;

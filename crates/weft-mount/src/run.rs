@@ -6,6 +6,7 @@
 use crate::device::Device;
 use crate::fs::Face;
 use crate::invalidate::{Invalidation, KernelCache};
+use crate::metrics::Metrics;
 use crate::mountpoint::Mountpoint;
 use crate::settings::Settings;
 use futures_util::{FutureExt, select_biased};
@@ -32,6 +33,14 @@ pub enum MountError {
     /// The cluster cannot be joined.
     #[error("joining the cluster: {0}")]
     Client(#[from] ClientError),
+    /// The metrics cannot be shown: the address is in use, or not this machine's.
+    #[error("listening on {address} for metrics: {error}")]
+    Metrics {
+        /// Where.
+        address: String,
+        /// Why.
+        error: io::Error,
+    },
     /// Mounting failed: no permission, no such directory.
     #[error("mounting on {path}: {error}")]
     Mount {
@@ -60,6 +69,14 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<(), MountError> {
     let client = Client::connect(env.clone(), settings.client).await?;
+    let metrics = Metrics::new(env.clone(), client.clone());
+    let address = settings.metrics_listen;
+    if !address.is_empty()
+        && let Err(error) = metrics.serve(&address).await
+    {
+        let _ = client.close().await;
+        return Err(MountError::Metrics { address, error });
+    }
     let path = settings.mountpoint.clone();
     let options = settings.options.clone();
     let mounted = blocking("mount", move || Mountpoint::mount(&path, &options)).await;
@@ -82,6 +99,7 @@ pub async fn serve(
         client.clone(),
         device.writer(),
         kernel,
+        metrics,
         settings.options.kernel_cache_seconds,
     );
     let tuned = mountpoint.clone();

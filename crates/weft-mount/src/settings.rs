@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub struct Settings {
     /// The directory to mount on.
     pub mountpoint: PathBuf,
+    /// Address (`host:port`) for the metrics page; empty: none.
+    pub metrics_listen: String,
     /// How it is mounted.
     pub options: Options,
     /// The client behind it.

@@ -375,6 +375,81 @@ fn scrape(address: &str) -> String {
     page
 }
 
+/// How many metrics a page has; all of them must stand in the operators' table.
+fn listed_metrics(page: &str) -> usize {
+    const TABLE: &str = include_str!("../../../docs/operating/metrics.md");
+    let types = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .map(|line| line.split_once(' ').unwrap());
+    types
+        .map(|(name, kind)| {
+            // Counters are scraped with `_total` behind the name of their type line.
+            let total = if kind == "counter" { "_total" } else { "" };
+            let row = format!("| `{name}{total}` | {kind} |");
+            assert!(TABLE.contains(&row), "the table lacks: {row}");
+        })
+        .count()
+}
+
+/// The value of a metric, labels included.
+fn figure(page: &str, name: &str) -> f64 {
+    let line = page.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.unwrap_or_else(|| panic!("no {name} in {page}"));
+    value.trim().parse().unwrap()
+}
+
+#[test]
+fn a_mount_shows_its_figures() {
+    if !can_mount() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let mount = base.path().join("mnt");
+    let at = mount.to_str().unwrap();
+    let directory = base.path().join("cluster");
+    let dev = Dev::up(&directory, &["--mount", at, "--pairs", "1"]);
+    let status: serde_json::Value =
+        serde_json::from_str(&dev.done(&["dev", "status", "--json"])).unwrap();
+    let processes = status["processes"].as_array().unwrap();
+    let process = processes.iter().find(|one| one["name"] == "mount").unwrap();
+    let page = || scrape(process["metrics"].as_str().unwrap());
+    let file = mount.join("f");
+    fs::write(&file, content(1, 100_000)).unwrap();
+    let seen = page();
+    assert_eq!(figure(&seen, "weft_mount_written_bytes_total "), 100_000.0);
+    assert!(figure(&seen, "weft_mount_requests_total{kind=\"create\"} ") == 1.0);
+    assert!(figure(&seen, "weft_mount_cached_inodes ") >= 2.0);
+    assert_eq!(figure(&seen, "weft_mount_read_bytes_total "), 0.0);
+    // Removing an attribute that is not there reaches the mount, whatever the kernel keeps.
+    let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+    // SAFETY: both strings end in NUL and outlive the call.
+    let failed = unsafe { libc::removexattr(path.as_ptr(), c"user.none".as_ptr()) };
+    assert_eq!(failed, -1);
+    let seen = page();
+    let errors = "weft_mount_errors_total{errno=\"ENODATA\"} ";
+    assert!(figure(&seen, errors) >= 1.0, "{seen}");
+    let rows = include_str!("../../../docs/operating/metrics.md").matches("| `weft_mount_");
+    assert_eq!(listed_metrics(&seen), rows.count());
+
+    // What waits for a server that hangs is seen while it waits, and afterwards.
+    let buffered = figure(&page(), "weft_mount_buffered_bytes ");
+    assert!(buffered <= 100_000.0, "{buffered}");
+    dev.done(&["dev", "stop", "active"]);
+    let new = mount.join("new");
+    let waits = std::thread::spawn(move || fs::create_dir(new));
+    std::thread::sleep(Duration::from_millis(1_500));
+    let seen = page();
+    assert!(figure(&seen, "weft_mount_requests_waiting ") >= 1.0);
+    assert!(figure(&seen, "weft_mount_longest_wait_seconds ") > 1.0);
+    dev.done(&["dev", "cont", "active"]);
+    waits.join().unwrap().unwrap();
+    let seen = page();
+    assert!(figure(&seen, "weft_mount_longest_wait_seconds ") > 1.0);
+    assert_eq!(figure(&seen, "weft_mount_requests_waiting "), 0.0);
+    dev.end();
+}
+
 #[test]
 fn strangers_are_hung_up_on_and_metrics_stand_in_the_operators_table() {
     let base = tempfile::tempdir().unwrap();
@@ -386,11 +461,6 @@ fn strangers_are_hung_up_on_and_metrics_stand_in_the_operators_table() {
         serde_json::from_str(&dev.done(&["dev", "status", "--json"])).unwrap();
     let processes = status["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 3);
-    let table = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/operating/metrics.md"
-    );
-    let table = fs::read_to_string(table).unwrap();
     for process in processes {
         let (name, address) = (&process["name"], process["address"].as_str().unwrap());
         for round in 0..20 {
@@ -423,20 +493,7 @@ fn strangers_are_hung_up_on_and_metrics_stand_in_the_operators_table() {
         }
         assert_eq!(refused(), 20, "{name}: a line for each stranger");
         let page = scrape(process["metrics"].as_str().unwrap());
-        let metrics: Vec<&str> = page
-            .lines()
-            .filter_map(|line| line.strip_prefix("# TYPE "))
-            .filter_map(|line| line.split(' ').next())
-            .collect();
-        assert!(metrics.len() > 10, "{name}: {page}");
-        for metric in metrics {
-            // Counters are scraped with `_total` behind the name of their type line.
-            assert!(
-                table.contains(&format!("`{metric}`"))
-                    || table.contains(&format!("`{metric}_total`")),
-                "{metric} is not in the table"
-            );
-        }
+        assert!(listed_metrics(&page) > 10, "{name}: {page}");
     }
     // They live, and serve.
     let status = dev.done(&["status", "--json"]);

@@ -11,6 +11,7 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -86,6 +87,12 @@ impl Mounts {
         // It may say more, and must not be stopped by a full pipe.
         std::thread::spawn(move || lines.count());
         let config = fs::read_to_string(cluster.join("mount.toml")).unwrap();
+        // Two cannot listen on one address.
+        let config: String = config
+            .lines()
+            .filter(|line| !line.starts_with("metrics_listen"))
+            .flat_map(|line| [line, "\n"])
+            .collect();
         let [a_line, b_line] = [&a, &b].map(|at| format!("mountpoint = {at:?}"));
         assert!(config.contains(&a_line), "{config}");
         let second = base.path().join("second.toml");
@@ -553,6 +560,22 @@ fn no_session_was_lost(mounts: &Mounts) {
     }
 }
 
+/// The first mount has given back leases, and its metrics say so.
+fn revocations_were_counted(mounts: &Mounts) {
+    let config = fs::read_to_string(mounts.cluster.join("mount.toml")).unwrap();
+    let setting = config
+        .lines()
+        .find_map(|line| line.strip_prefix("metrics_listen = "));
+    let mut scraper = TcpStream::connect(setting.unwrap().trim_matches('"')).unwrap();
+    scraper.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut page = String::new();
+    scraper.read_to_string(&mut page).unwrap();
+    let count = page
+        .lines()
+        .find_map(|line| line.strip_prefix("weft_mount_revocations_total "));
+    assert!(count.unwrap().parse::<u64>().unwrap() > 10, "{page}");
+}
+
 #[test]
 fn two_mounts_see_each_other() {
     let Some(mounts) = Mounts::up() else { return };
@@ -569,6 +592,7 @@ fn two_mounts_see_each_other() {
         println!("{name}: {:?}", begun.elapsed());
         no_session_was_lost(&mounts);
     }
+    revocations_were_counted(&mounts);
 }
 
 #[test]

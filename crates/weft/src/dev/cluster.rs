@@ -88,6 +88,9 @@ pub struct Cluster {
     version: u32,
     /// Clients and servers of another cluster are refused.
     pub id: String,
+    /// Where the mount shows its metrics; clusters made by earlier builds have none.
+    #[serde(default)]
+    mount_metrics: Option<String>,
     /// Metadata members, from 1.
     pub meta: Vec<Endpoint>,
     /// Pairs, from 0: member 0 and member 1.
@@ -137,9 +140,11 @@ impl Cluster {
         let data = (0..pairs)
             .map(|_| Ok([endpoint()?, endpoint()?]))
             .collect::<Result<Vec<_>>>()?;
+        let mount_metrics = Some(address()?);
         let cluster = Cluster {
             version: VERSION,
             id: format!("{:016x}", env.random()),
+            mount_metrics,
             meta,
             data,
         };
@@ -166,6 +171,14 @@ impl Cluster {
             Name::Meta(member) => self.meta.get((member as usize).checked_sub(1)?),
             Name::Data(pair, member) => self.data.get(pair as usize)?.get(member as usize),
             Name::Mount => None,
+        }
+    }
+
+    /// Where a process shows its metrics.
+    pub fn metrics(&self, name: Name) -> Option<&str> {
+        match name {
+            Name::Mount => self.mount_metrics.as_deref(),
+            _ => self.endpoint(name).map(|one| one.metrics.as_str()),
         }
     }
 

@@ -61,6 +61,7 @@ pub fn write_config(
             let point = chosen.mount_point.clone().ok_or_else(unknown)?;
             let mut settings = weft_mount::Settings {
                 mountpoint: point,
+                metrics_listen: cluster.metrics(name).unwrap_or_default().to_owned(),
                 ..weft_mount::Settings::default()
             };
             settings.client.meta = cluster.meta_addresses();

@@ -350,7 +350,7 @@ impl Supervisor {
                     State::Ended { how } => how.clone(),
                 },
                 address: endpoint.map(|one| one.address.clone()),
-                metrics: endpoint.map(|one| one.metrics.clone()),
+                metrics: self.cluster.metrics(*name).map(str::to_owned),
                 log: name.place(&self.directory).log.display().to_string(),
             }
         };
