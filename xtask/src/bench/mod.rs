@@ -42,8 +42,9 @@ pub struct PeersOptions {
     /// MiB of the large files.
     #[arg(long, default_value_t = 1024)]
     size: u64,
-    /// Files of each job of the name figures.
-    #[arg(long, default_value_t = 5000)]
+    /// Files of each job of the name figures. The passthrough keeps all of them open, which may be
+    /// 20,000 at most in some environments.
+    #[arg(long, default_value_t = 3000)]
     files: u64,
     /// Also write the JSON lines here.
     #[arg(long)]

@@ -76,9 +76,9 @@ pub fn run(options: &PeersOptions) -> Outcome {
     for round in 1..=options.rounds {
         for system in &options.systems {
             println!("== {system}, round {round} of {}", options.rounds);
-            match measure(system, &weft, options) {
-                Ok(more) => lines.extend(more),
-                Err(why) => failures.push(format!("{system}: {why}")),
+            // What was measured before something failed is measured.
+            if let Err(why) = measure(system, &weft, options, &mut lines) {
+                failures.push(format!("{system}: {why}"));
             }
         }
     }
@@ -92,22 +92,16 @@ pub fn run(options: &PeersOptions) -> Outcome {
     }
 }
 
-fn measure(name: &str, weft: &Path, options: &PeersOptions) -> Result<Vec<Line>, String> {
+fn measure(name: &str, weft: &Path, options: &PeersOptions, lines: &mut Vec<Line>) -> Outcome {
     if name == "relay" {
         let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
         let value = super::relay::measure(directory.path(), options.size)
             .map_err(|error| error.to_string())?;
         println!("seq_write 1 job: {value:.1} MiB/s");
-        return Ok(vec![Line::new(
-            "relay",
-            "seq_write",
-            "1 job",
-            value,
-            "MiB/s",
-        )]);
+        lines.push(Line::new("relay", "seq_write", "1 job", value, "MiB/s"));
+        return Ok(());
     }
     let system = System::start(name, weft)?;
-    let mut lines = Vec::new();
     let (size, files) = (options.size.to_string(), options.files.to_string());
     // Two copies, and what else a system keeps for a while.
     let warm = (options.size * 5 / 2).to_string();
@@ -144,7 +138,7 @@ fn measure(name: &str, weft: &Path, options: &PeersOptions) -> Result<Vec<Line>,
             ));
         }
     }
-    Ok(lines)
+    Ok(())
 }
 
 /// A figure of `weft bench`, and its cost as a figure of its own.

@@ -172,7 +172,7 @@ impl System {
         // It keeps a file open for each inode that the kernel knows.
         let mut command = Command::new("sh");
         command
-            .args(["-c", "ulimit -n 1048576; exec \"$@\"", "sh"])
+            .args(["-c", "ulimit -n $(ulimit -Hn); exec \"$@\"", "sh"])
             .arg(program)
             .arg("--foreground")
             .arg(&source)
