@@ -4,7 +4,7 @@
 //! the client's thread.
 
 use crate::settings::Options;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::ffi::CString;
 use std::io::{self, IoSliceMut};
@@ -100,18 +100,32 @@ impl Mountpoint {
 
 /// A mount whose server died answers everything with ENOTCONN; take it away.
 fn clean_up_dead(path: &Path) {
-    let dead = matches!(rustix::fs::stat(path), Err(rustix::io::Errno::NOTCONN));
-    if !dead {
-        return;
+    while is_dead(path) {
+        tracing::info!(path = %path.display(), "taking away a mount whose server is gone");
+        let left = Mountpoint {
+            path: path.to_owned(),
+            by_root: rustix::process::geteuid().is_root(),
+        };
+        if let Err(error) = left.unmount(true) {
+            tracing::warn!(%error, "a dead mount could not be taken away");
+            return;
+        }
     }
-    tracing::info!(path = %path.display(), "taking away a mount whose server is gone");
-    let left = Mountpoint {
-        path: path.to_owned(),
-        by_root: rustix::process::geteuid().is_root(),
-    };
-    if let Err(error) = left.unmount(true) {
-        tracing::warn!(%error, "a dead mount could not be taken away");
-    }
+}
+
+/// The process behind a FUSE mount on this path is gone. Asks the mount itself: a plain stat of a
+/// dead one is answered from what the kernel keeps, for as long as it was told to.
+pub fn is_dead(path: &Path) -> bool {
+    let asked = rustix::fs::statx(
+        rustix::fs::CWD,
+        path,
+        AtFlags::STATX_FORCE_SYNC,
+        StatxFlags::BASIC_STATS,
+    );
+    matches!(
+        asked,
+        Err(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED)
+    )
 }
 
 fn mount_directly(path: &Path, options: &Options) -> io::Result<OwnedFd> {

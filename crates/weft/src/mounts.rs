@@ -109,16 +109,6 @@ pub fn is_mounted(point: &Path) -> bool {
         .any(|mount| mount.point == point && mount.is_weft())
 }
 
-/// True if the process behind a mount is gone.
-fn is_dead(point: &Path) -> bool {
-    std::fs::metadata(point).is_err_and(|error| {
-        matches!(
-            error.raw_os_error(),
-            Some(libc::ENOTCONN | libc::ECONNABORTED)
-        )
-    })
-}
-
 /// Detaches what a mount whose process is gone has left on its mount point.
 ///
 /// # Errors
@@ -134,7 +124,7 @@ pub fn clear_dead(point: &Path) -> Result<()> {
                 mount.kind
             )));
         }
-        if !is_dead(&at) {
+        if !weft_mount::mountpoint::is_dead(&at) {
             return Err(Error::Usage(format!(
                 "Weft is mounted on {} already ({}); choose another mount point with --mount",
                 at.display(),

@@ -451,6 +451,31 @@ fn a_mount_shows_its_figures() {
 }
 
 #[test]
+fn a_mount_that_was_killed_is_replaced_by_a_new_one() {
+    if !can_mount() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let mount = base.path().join("mnt");
+    let directory = base.path().join("cluster");
+    let at = mount.to_str().unwrap();
+    let dev = Dev::up(&directory, &["--mount", at, "--pairs", "1"]);
+    let file = mount.join("f");
+    let mut written = fs::File::create(&file).unwrap();
+    written.write_all(&content(1, 100_000)).unwrap();
+    written.sync_all().unwrap();
+    // The kernel keeps the attributes of the mount point from now on.
+    fs::metadata(&mount).unwrap();
+    dev.done(&["dev", "kill", "mount"]);
+    let gone = fs::read_dir(&mount).unwrap_err();
+    assert_eq!(gone.raw_os_error(), Some(libc::ENOTCONN));
+    dev.done(&["dev", "start", "mount"]);
+    assert_eq!(fs::read(&file).unwrap(), content(1, 100_000));
+    drop(written);
+    dev.end();
+}
+
+#[test]
 fn strangers_are_hung_up_on_and_metrics_stand_in_the_operators_table() {
     let base = tempfile::tempdir().unwrap();
     let dev = Dev::up(
