@@ -26,13 +26,13 @@ use weft_wire::proto::{
 const SUSPECT_WAIT: Duration = Duration::from_secs(1);
 /// Clients that may wait for a pair's next state; more are answered at once.
 const SUSPECTS_MAX: usize = 4096;
-/// When the clock woke this much too late, this server itself stood still, and beats may wait in its
-/// sockets: they are read before silence is judged.
-const STALL: Duration = Duration::from_millis(50);
-/// For reading what came during a stall.
-const STALL_CATCH_UP: Duration = Duration::from_millis(20);
-/// The pairs' clock wakes at least this often.
-const CLOCK_MAX: Duration = Duration::from_secs(5);
+/// The pairs' clock wakes at least this often, so that it is known when this server stands still.
+const CLOCK_MAX: Duration = Duration::from_millis(50);
+/// When the clock is this much too late, this server itself stood still, and what waits in its sockets
+/// comes late and in any order.
+const STALL: Duration = Duration::from_millis(100);
+/// For reading what came during a stall, before anything is judged by it.
+const STALL_CATCH_UP: Duration = Duration::from_millis(100);
 /// Longest address and store id, in bytes.
 const TEXT_MAX: usize = 256;
 
@@ -70,6 +70,8 @@ pub(crate) struct Pairs {
     /// Members of pairs that are not known yet.
     joining: BTreeMap<PairId, [Option<u64>; 2]>,
     next_number: u64,
+    /// When the clock of the pairs ran last.
+    pulse: Mono,
 }
 
 /// Where an order about objects of a pair goes.
@@ -93,6 +95,7 @@ impl Pairs {
             links: BTreeMap::new(),
             joining: BTreeMap::new(),
             next_number: 1,
+            pulse: now,
         };
         for journaled in state.pair_states() {
             let journaled = PairState::from_proto(journaled)
@@ -100,6 +103,18 @@ impl Pairs {
             pairs.insert(journaled, now);
         }
         Ok(pairs)
+    }
+
+    /// Before anything is brought before a keeper: tells all if this server has stood still.
+    fn mind_the_gap(&mut self, now: Mono) {
+        let late = now.since(self.pulse).saturating_sub(CLOCK_MAX);
+        if late > STALL {
+            self.pulse = now;
+            tracing::warn!(?late, "this server stood still");
+            for pair in self.by_id.values_mut() {
+                pair.keeper.stood_still(since(now), STALL_CATCH_UP);
+            }
+        }
     }
 
     fn insert(&mut self, state: PairState, now: Mono) {
@@ -324,6 +339,7 @@ fn added(meta: &Rc<Meta>, core: &mut Core, pair: PairId) {
 
 /// Brings a registration before the keeper.
 fn register(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number: u64) {
+    core.pairs.mind_the_gap(meta.env.now());
     let pairs = &mut core.pairs;
     let (Some(pair), Some(link)) = (pairs.by_id.get_mut(&id), pairs.links.get(&number)) else {
         return;
@@ -522,6 +538,7 @@ pub(crate) fn on_beat(
     replier: Replier,
 ) {
     let id = PairId(request.pair);
+    core.pairs.mind_the_gap(meta.env.now());
     let known = Member::from_index(request.member)
         .and_then(|member| Some((member, core.pairs.number_of(id, member, connection)?)));
     let Some((member, number)) = known else {
@@ -559,6 +576,7 @@ pub(crate) fn on_recovered(
     request: RecoveredRequest,
     replier: Replier,
 ) {
+    core.pairs.mind_the_gap(meta.env.now());
     let id = PairId(request.pair);
     let member = match member_of(connection) {
         Some((pair, member)) if pair == id => member,
@@ -583,6 +601,7 @@ pub(crate) fn on_suspect(
     request: SuspectRequest,
     replier: Replier,
 ) {
+    core.pairs.mind_the_gap(meta.env.now());
     let id = PairId(request.pair);
     let Some(pair) = core.pairs.by_id.get_mut(&id) else {
         return replier.fail(Failed::Refused("there is no such pair".into()));
@@ -634,6 +653,7 @@ fn answer_suspect(core: &mut Core, id: PairId, number: u64) {
 
 /// A connection has ended: if it was a member's, the keeper must know.
 pub(crate) fn on_disconnect(meta: &Rc<Meta>, core: &mut Core, connection: &Connection, why: &str) {
+    core.pairs.mind_the_gap(meta.env.now());
     let Some((id, member)) = member_of(connection) else {
         return;
     };
@@ -664,7 +684,9 @@ pub(crate) async fn run_clock(meta: Rc<Meta>) {
     loop {
         let now = meta.env.now();
         let wake = {
-            let core = meta.core.borrow();
+            let core = &mut *meta.core.borrow_mut();
+            core.pairs.mind_the_gap(now);
+            core.pairs.pulse = now;
             let wakes = core.pairs.by_id.values();
             wakes
                 .filter_map(|pair| pair.keeper.wake_at(since(now)))
@@ -679,12 +701,8 @@ pub(crate) async fn run_clock(meta: Rc<Meta>) {
         {
             continue;
         }
-        if meta.env.now().since(now) > delay + STALL {
-            tracing::warn!(late = ?meta.env.now().since(now).saturating_sub(delay),
-                "this server stood still");
-            meta.env.sleep(STALL_CATCH_UP).await;
-        }
         let core = &mut *meta.core.borrow_mut();
+        core.pairs.mind_the_gap(meta.env.now());
         for id in core.pairs.ids() {
             if let Some(pair) = core.pairs.by_id.get_mut(&id) {
                 let actions = pair.keeper.tick(since(meta.env.now()));

@@ -161,6 +161,8 @@ pub struct Keeper {
     /// The serving member has said under the epoch in force that both copies are equal, and with
     /// that has given up its unlimited right.
     equal: bool,
+    /// Nothing is decided and nobody is told before: see [`Keeper::stood_still`].
+    deaf_until: Now,
 }
 
 impl Keeper {
@@ -182,6 +184,20 @@ impl Keeper {
             state,
             members: [info.clone(), info],
             equal: false,
+            deaf_until: Now::ZERO,
+        }
+    }
+
+    /// Whoever calls has not run for a while. What the members said and did meanwhile comes now, in
+    /// any order and late: a beat of one that has died since, before the end of its connection.
+    /// Nothing is decided, and no member is welcomed, for `catch_up`, until all of it has come; and
+    /// nobody has been silent.
+    pub fn stood_still(&mut self, now: Now, catch_up: Duration) {
+        self.deaf_until = now + catch_up;
+        for info in &mut self.members {
+            if let Some(r) = &mut info.registered {
+                r.heard = r.heard.max(now);
+            }
         }
     }
 
@@ -225,7 +241,7 @@ impl Keeper {
 
     /// When [`Keeper::tick`] has something to look at again; None: not before another event.
     pub fn wake_at(&self, now: Now) -> Option<Now> {
-        let mut times = Vec::new();
+        let mut times = vec![self.deaf_until];
         for info in &self.members {
             times.push(info.right_until);
             if let Some(r) = &info.registered {
@@ -429,6 +445,9 @@ impl Keeper {
     }
 
     fn settle(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if now < self.deaf_until {
+            return;
+        }
         // What is being journaled may count on it that a state was not told: it stays so.
         if matches!(self.phase, Phase::Waiting { .. }) && self.journaling.is_none() {
             let over = match self.state.mode.sole() {

@@ -138,6 +138,36 @@ fn a_silent_member_is_waited_out() {
 }
 
 #[test]
+fn what_comes_late_after_a_standstill_decides_nothing() {
+    let mut bed = Bed::both();
+    // While the service stands still the first member beats, dies and loses its disk; the other
+    // gives the silent service up. Then all of it comes, the beat first.
+    bed.now += Duration::from_secs(2);
+    bed.keeper.stood_still(bed.now, Duration::from_millis(100));
+    bed.beat(ZERO, false);
+    assert_eq!(bed.mode(), Mode::Both);
+    bed.die(ONE);
+    assert_eq!(bed.mode(), Mode::Both);
+    bed.die(ZERO);
+    bed.register(ZERO, "new", false);
+    bed.register(ONE, "s1", true);
+    bed.told.clear();
+    let at = bed.keeper.wake_at(bed.now).unwrap();
+    assert!(at <= bed.now + Duration::from_millis(100));
+    bed.now = at;
+    let actions = bed.keeper.tick(bed.now);
+    bed.run(actions);
+    assert!(
+        bed.told
+            .iter()
+            .all(|(_, state)| state.mode != Mode::Only(ZERO)),
+        "{:?}",
+        bed.told
+    );
+    assert_eq!(bed.keeper.state().mode, Mode::Recovering(ONE));
+}
+
+#[test]
 fn a_cut_between_members_stops_one_before_the_other_is_alone() {
     let mut bed = Bed::both();
     bed.told.clear();
