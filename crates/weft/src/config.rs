@@ -4,6 +4,7 @@
 //! that silently stays at its default is found out at the worst time.
 
 use crate::error::{Error, Result, Tried};
+use crate::output::{say, show};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -156,8 +157,8 @@ pub fn run(command: &ConfigCommand) -> Result<()> {
         None => kind_of(file, &text)?,
     };
     let effective = kind.effective(&text, file)?;
-    println!("# weft {}, values in effect", kind.name());
-    print!("{effective}");
+    say!("# weft {}, values in effect", kind.name())?;
+    show!("{effective}")?;
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::mounts;
+use crate::output::{say, show};
 use crate::policy::{durability_name, protocol_name};
 use crate::status::mode_name;
 use crate::table;
@@ -76,9 +77,9 @@ pub async fn run(env: Env, command: ExplainCommand) -> Result<()> {
         stripes_total,
     };
     if command.json {
-        println!("{}", explanation.to_json());
+        say!("{}", explanation.to_json())?;
     } else {
-        print!("{}", explanation.to_text());
+        show!("{}", explanation.to_text())?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! write may have reached one member only just now.
 
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::status::mode_name;
 use crate::table;
 use crate::tool::{Tool, Where};
@@ -89,7 +90,7 @@ pub async fn run(env: Env, command: FsckCommand) -> Result<()> {
     }
     let took = env.now().since(start).as_secs_f64();
     if command.json {
-        println!(
+        say!(
             "{}",
             json!({
                 "pairs": status.pairs.len(),
@@ -102,12 +103,12 @@ pub async fn run(env: Env, command: FsckCommand) -> Result<()> {
                 "equal": tally.differences == 0 && alone.is_empty(),
                 "seconds": took,
             })
-        );
+        )?;
     } else {
         for line in &tally.shown {
-            println!("{line}");
+            say!("{line}")?;
         }
-        println!(
+        say!(
             "{} pair(s), {} objects, {} in each copy: {} (in {})",
             status.pairs.len() - alone.len(),
             tally.objects,
@@ -117,7 +118,7 @@ pub async fn run(env: Env, command: FsckCommand) -> Result<()> {
                 count => format!("{count} differences"),
             },
             table::seconds(took)
-        );
+        )?;
     }
     if tally.differences > 0 {
         return Err(Error::Unsound(format!(

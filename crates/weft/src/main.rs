@@ -16,6 +16,7 @@ mod error;
 mod explain;
 mod fsck;
 mod mounts;
+mod output;
 mod policy;
 mod scrub;
 mod server;
@@ -87,13 +88,6 @@ fn start_logging(default: &str) {
         .init();
 }
 
-/// A tool whose output nobody reads any more (`weft status | head`) ends quietly. Sockets do not raise
-/// the signal.
-fn end_with_the_reader() {
-    // SAFETY: the default action replaces an ignored signal; no handler runs.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_logging(match &arguments.command {
@@ -101,12 +95,6 @@ fn main() -> ExitCode {
         // People get an error once, in words; not as a log line too.
         _ => "error",
     });
-    if !matches!(
-        &arguments.command,
-        Command::Dev(_) | Command::Meta(_) | Command::Data(_) | Command::Mount(_)
-    ) {
-        end_with_the_reader();
-    }
     let outcome = match arguments.command {
         Command::Dev(command) => dev::run(command),
         Command::Meta(command) => server::meta(&command),

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result, Tried};
 use crate::mounts;
+use crate::output::{say, show};
 use crate::table;
 use crate::tool::connect_first;
 use clap::{Args, Subcommand, ValueEnum};
@@ -184,7 +185,7 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
             let policy = policy.map_err(|errno| refused(&directory, errno))?;
             closed.map_err(|errno| refused(&directory, errno))?;
             if json {
-                println!(
+                say!(
                     "{}",
                     json!({
                         "protocol": protocol_name(policy.protocol()),
@@ -192,9 +193,9 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
                         "width": policy.width,
                         "durability": durability_name(policy.durability()),
                     })
-                );
+                )?;
             } else {
-                print!("{}", in_words(&policy));
+                show!("{}", in_words(&policy))?;
             }
             Ok(())
         }
@@ -241,7 +242,7 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
             let closed = client.close().await;
             let policy = policy.map_err(|errno| refused(&directory, errno))?;
             closed.map_err(|errno| refused(&directory, errno))?;
-            print!("{}", in_words(&policy));
+            show!("{}", in_words(&policy))?;
             Ok(())
         }
     }

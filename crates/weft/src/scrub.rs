@@ -1,6 +1,7 @@
 //! `weft scrub`: every data server reads all it keeps, checks it and heals what is bad.
 
 use crate::error::{Error, Result};
+use crate::output::say;
 use crate::table;
 use crate::tool::Where;
 use clap::Args;
@@ -103,16 +104,16 @@ pub async fn run(env: Env, command: ScrubCommand) -> Result<()> {
     let healed = now.healed.saturating_sub(was.healed);
     let took = env.now().since(start).as_secs_f64();
     if command.json {
-        println!(
+        say!(
             "{}",
             json!({ "pairs": pairs, "bad_blocks": bad, "healed_blocks": healed, "seconds": took })
-        );
+        )?;
     } else {
-        println!(
+        say!(
             "{} pair(s) scrubbed in {}: {bad} bad blocks, {healed} of them healed",
             pairs.len(),
             table::seconds(took)
-        );
+        )?;
     }
     if bad > healed {
         return Err(Error::Unsound(format!(

@@ -1,6 +1,7 @@
 //! `weft status`: pairs, states, epochs, space, rates, recovery.
 
 use crate::error::Result;
+use crate::output::{say, show};
 use crate::table;
 use crate::tool::Where;
 use clap::Args;
@@ -41,16 +42,16 @@ pub async fn run(env: Env, command: StatusCommand) -> Result<()> {
             object["pairs"][pair]["read_bytes_per_second"] = json!(rates.0);
             object["pairs"][pair]["written_bytes_per_second"] = json!(rates.1);
         }
-        println!("{object}");
+        say!("{object}")?;
     } else {
-        print!("{}", to_text(&reply));
+        show!("{}", to_text(&reply))?;
         for (pair, (read, written)) in reply.pairs.iter().zip(rates) {
-            println!(
+            say!(
                 "pair {}: {}/s read, {}/s written",
                 state_of(pair).pair,
                 table::bytes(read),
                 table::bytes(written)
-            );
+            )?;
         }
     }
     Ok(())

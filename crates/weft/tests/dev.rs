@@ -451,6 +451,23 @@ fn a_mount_shows_its_figures() {
 }
 
 #[test]
+fn tools_do_not_mind_that_nobody_reads_what_they_say() {
+    let base = tempfile::tempdir().unwrap();
+    let file = base.path().join("data.toml");
+    fs::write(&file, "dir = \"data\"\n").unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let told = Command::new(WEFT)
+        .args(["config", "check", "--kind", "data"])
+        .arg(&file)
+        .stdout(writer)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.success() && errors.is_empty(), "{errors}");
+}
+
+#[test]
 fn a_mount_that_was_killed_is_replaced_by_a_new_one() {
     if !can_mount() {
         return;

@@ -1,6 +1,7 @@
 //! Timing operations on several threads, counting processor time, printing figures.
 
 use crate::error::{Error, Result};
+use crate::output::say;
 use serde_json::json;
 use std::io;
 use std::sync::Barrier;
@@ -98,11 +99,17 @@ impl Report {
         warm_memory(self.warm_memory);
         let measured = measure(&self.cpu_of, jobs, &work)
             .map_err(|error| Error::Failed(format!("{bench} {figure} ({case}): {error}")))?;
-        self.print(bench, figure, case, count, &measured);
-        Ok(())
+        self.print(bench, figure, case, count, &measured)
     }
 
-    fn print(&self, bench: &str, figure: &str, case: &str, count: Count, measured: &Measured) {
+    fn print(
+        &self,
+        bench: &str,
+        figure: &str,
+        case: &str,
+        count: Count,
+        measured: &Measured,
+    ) -> Result<()> {
         let seconds = measured.elapsed.as_secs_f64();
         let (value, unit, per, per_unit) = match count {
             Count::Bytes => (
@@ -146,14 +153,14 @@ impl Report {
             if let Some(cpu) = cpu {
                 line[per_unit] = json!(round(cpu));
             }
-            println!("{line}");
+            say!("{line}")
         } else {
             let cpu = cpu.map_or_else(String::new, |cpu| format!("  {cpu:8.3} {per_unit}"));
-            println!(
+            say!(
                 "{bench:<5} {figure:<16} {case:<12} {value:>10.1} {unit:<6} p50 {:>9.1} us  p99 {:>9.1} us{cpu}",
                 percentile(0.5),
                 percentile(0.99)
-            );
+            )
         }
     }
 }

@@ -11,6 +11,7 @@ pub use cluster::Cluster;
 use control::{Answer, Order, ask};
 
 use crate::error::{Error, Result, Tried};
+use crate::output::{say, show};
 use crate::tool::DEFAULT_DIR;
 use crate::{status, table};
 use clap::{Args, Subcommand, ValueEnum};
@@ -101,7 +102,7 @@ pub fn run(command: DevCommand) -> Result<()> {
     order.name().map_err(Error::Usage)?;
     match ask(&directory, &order)? {
         Answer::Done { what } => {
-            println!("{what}");
+            say!("{what}")?;
             Ok(())
         }
         Answer::Refused { why } => Err(Error::Failed(why)),
@@ -220,7 +221,7 @@ fn show_status(directory: &Path, json: bool) -> Result<()> {
             Ok(reply) => object["service"] = status::to_json(reply),
             Err(error) => object["service_error"] = error.to_string().into(),
         }
-        println!("{object}");
+        say!("{object}")?;
         return Ok(());
     }
     let rows = processes
@@ -235,18 +236,18 @@ fn show_status(directory: &Path, json: bool) -> Result<()> {
             ]
         })
         .collect();
-    print!(
+    show!(
         "{}",
         table::render(&["process", "pid", "state", "address", "log"], rows)
-    );
+    )?;
     if let Some(point) = mount_point {
-        println!("\nmounted at {point}");
+        say!("\nmounted at {point}")?;
     }
-    println!();
+    say!()?;
     match &service {
-        Ok(reply) => print!("{}", status::to_text(reply)),
-        Err(error) => println!("{error}"),
-    }
+        Ok(reply) => show!("{}", status::to_text(reply)),
+        Err(error) => say!("{error}"),
+    }?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::configs::Chosen;
 use super::control::{Answer, LINE_MAX, Order, with_socket_path};
 use super::supervise::{Supervisor, report_end};
 use crate::error::{Error, Result, Tried};
+use crate::output::say;
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, select_biased};
 use std::path::{Path, PathBuf};
@@ -81,12 +82,13 @@ pub async fn serve(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chose
             directory.display()
         );
     }
-    println!(
+    // A cluster goes on though nothing can be said of it.
+    let _: Result<()> = say!(
         "{}",
         super::ready_message(&directory, &cluster, mount_point.as_deref())
     );
     watch(&mut supervisor, &directory, &mut signals, &mut orders).await;
-    println!("ending: unmounting, then the servers");
+    let _: Result<()> = say!("ending: unmounting, then the servers");
     let second = async {
         // One press may arrive twice: from the terminal and from whoever started us.
         env.sleep(SAME_PRESS).await;
