@@ -349,7 +349,7 @@ impl Core {
         let ino = match self.cached_name(&root_cred(), parent, name) {
             Some(Ok((NameState::Present(ino), _))) => Some(ino),
             Some(_) => None,
-            None if !self.handles.any_file() && self.is_all_written() => None,
+            None if !self.handles.any_file() && self.writeback.buffered() == 0 => None,
             None => match self.lookup(cred, parent, name).await {
                 Ok(Found { entry, .. }) => entry.map(|known| known.attr.ino),
                 // The change itself will say.
@@ -436,7 +436,7 @@ impl Core {
         };
         let keep_open = victim.is_open();
         // Whoever replaces a file by a new one has either content after a crash of this client.
-        if !self.is_all_written()
+        if self.writeback.buffered() > 0
             && let Some(node) = self.used_here(cred, from.0, from.1).await
         {
             self.flush_closed(&node).await;

@@ -20,6 +20,7 @@ mod file;
 mod handles;
 mod leases;
 mod locks;
+mod mapped;
 mod names;
 mod node;
 mod pairs;

@@ -656,7 +656,7 @@ impl Pairs {
         });
     }
 
-    /// Every change of this session below it is on both members, or with a leader that sees to it.
+    /// Every change of this client below it is on both members, or with a leader that sees to it.
     fn confirmed_below(&self, number: &Unconfirmed<'_>) -> u64 {
         let first = self.unconfirmed.borrow().first().copied();
         first.unwrap_or(number.1)
@@ -726,7 +726,7 @@ impl Pairs {
         number.ended(to, done.await)
     }
 
-    /// Makes what this session wrote to an object stable on every member that is current.
+    /// Makes what this client wrote to an object stable on every member that is current.
     pub async fn sync(&self, core: &Rc<Core>, object: Object) -> Result<(), Errno> {
         let session = core.session.id();
         let make = |epoch, _| SyncRequest {

@@ -85,7 +85,7 @@ impl Writeback {
         }
     }
 
-    /// Bytes in all buffers.
+    /// Bytes in all buffers, those that are on their way included.
     pub fn buffered(&self) -> u64 {
         self.buffered.get()
     }
@@ -267,11 +267,6 @@ impl Core {
                 .await;
             core.answered(&node, &message.ranges, message.bytes, result);
         });
-    }
-
-    /// Nothing of any file waits or is on its way.
-    pub fn is_all_written(&self) -> bool {
-        self.writeback.buffered.get() == 0
     }
 
     fn answered(

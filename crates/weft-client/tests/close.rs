@@ -10,14 +10,6 @@ use support::*;
 use weft_client::*;
 
 const SLOW: Duration = Duration::from_millis(300);
-const RW: OpenFlags = OpenFlags {
-    read: true,
-    write: true,
-    append: false,
-    truncate: false,
-    sync: false,
-};
-const RO: OpenFlags = OpenFlags { write: false, ..RW };
 
 /// Creates a file or cuts it to nothing, as `open(O_CREAT | O_TRUNC)` does.
 async fn make(client: &Client, name: &[u8]) -> (u64, HandleId) {

@@ -12,15 +12,6 @@ use std::time::Duration;
 use support::*;
 use weft_client::*;
 
-const RW: OpenFlags = OpenFlags {
-    read: true,
-    write: true,
-    append: false,
-    truncate: false,
-    sync: false,
-};
-const RO: OpenFlags = OpenFlags { write: false, ..RW };
-
 fn made(open: OpenFlags) -> CreateFlags {
     CreateFlags {
         exclusive: false,

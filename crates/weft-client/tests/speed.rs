@@ -9,14 +9,6 @@ use futures_util::future::join_all;
 use support::*;
 use weft_client::*;
 
-const RW: OpenFlags = OpenFlags {
-    read: true,
-    write: true,
-    append: false,
-    truncate: false,
-    sync: false,
-};
-
 fn cpu_seconds() -> f64 {
     // SAFETY: getrusage fills the struct it is given.
     let usage = unsafe {

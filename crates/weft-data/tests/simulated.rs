@@ -194,7 +194,7 @@ impl Client {
                 }],
                 protocol: protocol.into(),
                 operation: version,
-                // Other writers of this session have older ones in progress.
+                // Other writers of this client have older ones in progress.
                 confirmed_below: self.confirmed_below(),
             };
             let asked = targets

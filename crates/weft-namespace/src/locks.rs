@@ -76,9 +76,7 @@ impl Wanted {
             range,
         })
     }
-}
 
-impl Wanted {
     fn is_hindered_by(&self, held: &Range) -> bool {
         self.kind != Kind::Unlock
             && held.owner != self.range.owner

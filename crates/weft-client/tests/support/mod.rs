@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
-use weft_client::{Client, Settings};
+use weft_client::{Client, OpenFlags, Settings};
 use weft_env::{Env, Task};
 use weft_meta::Server;
 use weft_rpc::{Connection, Handler, Local, Payload, connect, serve_task};
@@ -17,6 +17,14 @@ use weft_wire::proto::{self, *};
 use weft_wire::{Failed, Rpc};
 
 pub const CLUSTER: &str = "test";
+pub const RW: OpenFlags = OpenFlags {
+    read: true,
+    write: true,
+    append: false,
+    truncate: false,
+    sync: false,
+};
+pub const RO: OpenFlags = OpenFlags { write: false, ..RW };
 const BLOCK: u64 = 4096;
 
 /// One object: its bytes, and which blocks were ever written.
