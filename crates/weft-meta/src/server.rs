@@ -108,6 +108,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         inodes = started.state.statistics().inodes, "leading");
     // What the images are made of begins as a copy, while nobody has to wait for it yet.
     let sn = Sn(started.journal.next_sn().0 - 1);
+    let is_new = sn == Sn(0);
     let shadow = Shadow::new(&started.state, sn, started.journal_epoch);
     let now = env.now();
     let mut pairs = Pairs::new(&started.state, settings.terms(), now)?;
@@ -148,8 +149,12 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
     meta.spawn("journal room", committer::watch_room(meta.clone()));
     let reign = {
         let core = &mut *meta.core.borrow_mut();
-        meta.apply_own(core, op::Op::NewReign(proto::NewReign { epoch: epoch.0 }))
-            .1
+        let new_reign = op::Op::NewReign(proto::NewReign { epoch: epoch.0 });
+        let (_, reign) = meta.apply_own(core, new_reign);
+        if is_new {
+            meta.apply(core, first_change(&meta.settings));
+        }
+        reign
     };
     meta.committed(reign)
         .await
@@ -450,6 +455,25 @@ fn dispatch<R: Rpc>(
             tracing::warn!(peer = connection.peer(), %failed, "refusing a request");
             request.replier.fail(failed);
         }
+    }
+}
+
+/// What a new name space begins with: its root directory gets an owner, and is as old as itself.
+fn first_change(settings: &Settings) -> Entry {
+    let setattr = proto::Setattr {
+        ino: ROOT,
+        uid: Some(settings.root_uid),
+        gid: Some(settings.root_gid),
+        atime_now: true,
+        mtime_now: true,
+        ..Default::default()
+    };
+    Entry {
+        cred: Some(proto::Cred::default()),
+        op: Some(proto::Op {
+            op: Some(op::Op::Setattr(setattr)),
+        }),
+        ..Entry::default()
     }
 }
 

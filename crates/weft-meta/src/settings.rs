@@ -22,6 +22,10 @@ pub struct Settings {
     pub group: u32,
     /// This server's number among the members of its group, from 1.
     pub member: u32,
+    /// Owner of the root directory of a name space that is made now; later chown says.
+    pub root_uid: u32,
+    /// Its group.
+    pub root_gid: u32,
     /// The journal.
     pub journal: JournalSettings,
     /// Milliseconds without a renewal after which a client's session ends. A client renews three
@@ -65,6 +69,8 @@ impl Default for Settings {
             cluster_id: "weft".into(),
             group: 0,
             member: 1,
+            root_uid: 0,
+            root_gid: 0,
             journal: JournalSettings::default(),
             session_term_ms: 5000,
             pair: PairSettings::default(),
@@ -92,6 +98,9 @@ impl Settings {
         }
         if self.member == 0 {
             return refuse("member counts from 1");
+        }
+        if self.root_uid == u32::MAX || self.root_gid == u32::MAX {
+            return refuse("root_uid and root_gid must be ids: 4294967295 is none");
         }
         if self.session_term_ms < 100 {
             return refuse("session_term_ms must be at least 100: clients renew three times in it");

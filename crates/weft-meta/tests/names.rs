@@ -5,6 +5,7 @@
 mod support;
 
 use support::*;
+use weft_meta::{Server, Settings, start};
 use weft_wire::Failed;
 use weft_wire::proto::{self, *};
 
@@ -58,6 +59,30 @@ fn what_is_created_is_found_listed_and_survives_a_restart() {
         assert_eq!(client.opened.write_leases, [file]);
         let found = client.lookup(sub, "file").await.unwrap().inode.unwrap();
         assert_eq!(found.attr.unwrap().ino, file);
+        again.stop().await;
+    });
+}
+
+#[test]
+fn the_root_of_a_new_name_space_has_the_owner_that_the_settings_name() {
+    run(|env, dir| async move {
+        let owned_by = |uid| Settings {
+            root_uid: uid,
+            root_gid: 7,
+            ..settings(&dir)
+        };
+        let root = async |server: &Server| {
+            let client = Client::open(&env, server.address()).await;
+            client.inode(1).await.unwrap().inode.unwrap().attr.unwrap()
+        };
+        let first = start(env.clone(), owned_by(1_000)).await.unwrap();
+        let made = root(&first).await;
+        assert_eq!((made.uid, made.gid, made.mode), (1_000, 7, 0o755));
+        assert!(made.mtime.unwrap().seconds > 1_500_000_000, "not 1970");
+        first.stop().await;
+        // Only then: what is there is not given away by a setting.
+        let again = start(env.clone(), owned_by(2_000)).await.unwrap();
+        assert_eq!(root(&again).await, made);
         again.stop().await;
     });
 }

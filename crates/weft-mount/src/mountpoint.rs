@@ -204,11 +204,18 @@ fn mount_by_helper(path: &Path, options: &Options) -> io::Result<OwnedFd> {
         .arg("--")
         .arg(path)
         .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())
-        .output()?;
+        .output()
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => io::Error::other(
+                "fusermount3 is not installed (Debian package fuse3); only root mounts without it",
+            ),
+            _ => error,
+        })?;
     drop(theirs);
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(io::Error::other(format!("fusermount3: {said}")));
+        // It names itself in what it says.
+        return Err(io::Error::other(said));
     }
     receive_fd(ours.as_fd())
 }

@@ -9,142 +9,16 @@
     reason = "acts on real processes and files"
 )]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
-
-const WEFT: &str = env!("CARGO_BIN_EXE_weft");
-
-/// A running `weft dev`, ended when dropped.
-struct Dev {
-    directory: PathBuf,
-    child: Child,
-    lines: std::sync::mpsc::Receiver<String>,
-}
-
-impl Dev {
-    fn start(directory: &Path, more: &[&str]) -> Dev {
-        let mut child = Command::new(WEFT)
-            .args(["dev", "--dir"])
-            .arg(directory)
-            .args(more)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdout = child.stdout.take().unwrap();
-        let (sender, lines) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let _: Result<(), _> = sender.send(line);
-            }
-        });
-        Dev {
-            directory: directory.to_owned(),
-            child,
-            lines,
-        }
-    }
-
-    fn up(directory: &Path, more: &[&str]) -> Dev {
-        let dev = Dev::start(directory, more);
-        let deadline = Instant::now() + Duration::from_secs(90);
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match dev.lines.recv_timeout(left) {
-                Ok(line) if line.starts_with("Weft is up") => return dev,
-                Ok(_) => {}
-                Err(error) => panic!("weft dev did not come up: {error}; logs:\n{}", dev.logs()),
-            }
-        }
-    }
-
-    fn logs(&self) -> String {
-        let mut all = String::new();
-        for entry in fs::read_dir(&self.directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "log") {
-                let text = fs::read_to_string(&path).unwrap();
-                let tail: Vec<&str> = text.lines().rev().take(15).collect();
-                all += &format!("== {}\n", path.display());
-                for line in tail.iter().rev() {
-                    all += line;
-                    all.push('\n');
-                }
-            }
-        }
-        all
-    }
-
-    fn tool(&self, arguments: &[&str]) -> Output {
-        Command::new(WEFT)
-            .args(arguments)
-            .arg("--dir")
-            .arg(&self.directory)
-            .output()
-            .unwrap()
-    }
-
-    /// Runs a tool that must succeed; what it printed.
-    fn done(&self, arguments: &[&str]) -> String {
-        let output = self.tool(arguments);
-        assert!(
-            output.status.success(),
-            "weft {arguments:?}: {}\n{}",
-            String::from_utf8_lossy(&output.stderr),
-            self.logs()
-        );
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn end(mut self) {
-        signal(&self.child, libc::SIGTERM);
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                assert!(status.success(), "weft dev ended with {status}");
-                return;
-            }
-            assert!(Instant::now() < deadline, "weft dev does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Dev {
-    fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            signal(&self.child, libc::SIGTERM);
-            let deadline = Instant::now() + Duration::from_secs(30);
-            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            // Its children die with it.
-            let _: std::io::Result<()> = self.child.kill();
-            let _: std::io::Result<_> = self.child.wait();
-        }
-    }
-}
-
-fn signal(child: &Child, signal: i32) {
-    // SAFETY: kill takes plain numbers; the pid is that of a child not yet waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
-}
-
-fn can_mount() -> bool {
-    let openable = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/fuse")
-        .is_ok();
-    if !openable {
-        println!("left out: /dev/fuse is missing or cannot be opened");
-    }
-    openable
-}
+use support::{Dev, WEFT, can_mount};
 
 /// Bytes that tell their place: a piece that ends up elsewhere is seen.
 fn content(seed: u64, length: usize) -> Vec<u8> {

@@ -9,17 +9,18 @@
     reason = "acts on real processes and files"
 )]
 
+mod support;
+
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-const WEFT: &str = env!("CARGO_BIN_EXE_weft");
+use support::{Dev, Process, WEFT, can_mount};
 
 /// Nothing below may wait this long.
 const LONG: Duration = Duration::from_secs(60);
@@ -27,65 +28,25 @@ const LONG: Duration = Duration::from_secs(60);
 /// `client.patience_ms` of the second mount.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A process that is told to end, and waited for, when dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // SAFETY: kill takes plain numbers; the pid is that of a child not yet waited for.
-        unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _: std::io::Result<()> = self.0.kill();
-        let _: std::io::Result<_> = self.0.wait();
-    }
-}
-
 /// A cluster with two mounts. The second mount ends first.
 struct Mounts {
     a: PathBuf,
     b: PathBuf,
-    cluster: PathBuf,
     _second: Process,
-    _dev: Process,
+    dev: Dev,
     _base: tempfile::TempDir,
 }
 
 impl Mounts {
     /// None, with a message, where nothing can be mounted.
     fn up() -> Option<Mounts> {
-        if OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")
-            .is_err()
-        {
-            println!("left out: /dev/fuse is missing or cannot be opened");
+        if !can_mount() {
             return None;
         }
         let base = tempfile::tempdir().unwrap();
         let (a, b) = (base.path().join("a"), base.path().join("b"));
         let cluster = base.path().join("cluster");
-        let mut dev = Command::new(WEFT)
-            .args(["dev", "--dir"])
-            .arg(&cluster)
-            .arg("--mount")
-            .arg(&a)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(dev.stdout.take().unwrap()).lines();
-        let dev = Process(dev);
-        while !lines
-            .next()
-            .expect("weft dev ends")
-            .unwrap()
-            .starts_with("Weft is up")
-        {}
-        // It may say more, and must not be stopped by a full pipe.
-        std::thread::spawn(move || lines.count());
+        let dev = Dev::up(&cluster, &["--mount", a.to_str().unwrap()]);
         let config = fs::read_to_string(cluster.join("mount.toml")).unwrap();
         // Two cannot listen on one address.
         let config: String = config
@@ -120,25 +81,10 @@ impl Mounts {
         Some(Mounts {
             a,
             b,
-            cluster,
             _second: second,
-            _dev: dev,
+            dev,
             _base: base,
         })
-    }
-
-    fn dev(&self, arguments: &[&str]) {
-        let output = Command::new(WEFT)
-            .arg("dev")
-            .args(arguments)
-            .arg("--dir")
-            .arg(&self.cluster)
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "weft dev {arguments:?}: {output:?}"
-        );
     }
 
     fn both(&self, name: &str) -> (PathBuf, PathBuf) {
@@ -547,7 +493,7 @@ fn locks_are_of_both(mounts: &Mounts) {
 }
 
 fn no_session_was_lost(mounts: &Mounts) {
-    for entry in fs::read_dir(&mounts.cluster).unwrap() {
+    for entry in fs::read_dir(&mounts.dev.directory).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "log") {
             let text = fs::read_to_string(&path).unwrap();
@@ -562,7 +508,7 @@ fn no_session_was_lost(mounts: &Mounts) {
 
 /// The first mount has given back leases, and its metrics say so.
 fn revocations_were_counted(mounts: &Mounts) {
-    let config = fs::read_to_string(mounts.cluster.join("mount.toml")).unwrap();
+    let config = fs::read_to_string(mounts.dev.directory.join("mount.toml")).unwrap();
     let setting = config
         .lines()
         .find_map(|line| line.strip_prefix("metrics_listen = "));
@@ -607,8 +553,8 @@ fn with_both_members_of_a_pair_gone_calls_fail_and_do_not_hang() {
         file.write_all(&content(n)).unwrap();
         file.sync_all().unwrap();
     }
-    mounts.dev(&["kill", "data:0.0"]);
-    mounts.dev(&["kill", "data:0.1"]);
+    mounts.dev.done(&["dev", "kill", "data:0.0"]);
+    mounts.dev.done(&["dev", "kill", "data:0.1"]);
     let mut failed = 0;
     for n in 0..8 {
         let begun = Instant::now();
@@ -634,8 +580,8 @@ fn with_both_members_of_a_pair_gone_calls_fail_and_do_not_hang() {
     };
     (0..4).for_each(|n| write(n).unwrap());
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
-    mounts.dev(&["start", "data:0.0"]);
-    mounts.dev(&["start", "data:0.1"]);
+    mounts.dev.done(&["dev", "start", "data:0.0"]);
+    mounts.dev.done(&["dev", "start", "data:0.1"]);
     until("everything is there again", || {
         (0..8).all(|n| read(n).is_ok_and(|found| found == content(n)))
     });

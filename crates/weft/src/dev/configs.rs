@@ -35,6 +35,9 @@ pub fn write_config(
                 metrics_listen: Some(endpoint.metrics.clone()),
                 cluster_id: cluster.id.clone(),
                 member,
+                // Who starts a cluster for himself can write in it.
+                root_uid: rustix::process::geteuid().as_raw(),
+                root_gid: rustix::process::getegid().as_raw(),
                 ..weft_meta::Settings::default()
             };
             settings.journal.sync = match chosen.journal_sync {

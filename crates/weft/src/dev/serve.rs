@@ -72,7 +72,7 @@ pub async fn serve(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chose
         Either::Right(_) => Err(Error::Failed("ended while starting".into())),
     };
     if let Err(error) = started {
-        supervisor.kill_all().await;
+        end(&env, &mut supervisor, &mut signals).await;
         return Err(error);
     }
     listen(&env, &directory, sender)?;
@@ -89,13 +89,20 @@ pub async fn serve(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chose
     );
     watch(&mut supervisor, &directory, &mut signals, &mut orders).await;
     let _: Result<()> = say!("ending: unmounting, then the servers");
+    end(&env, &mut supervisor, &mut signals).await;
+    // The next start makes a new one; a socket nobody listens on says the same as none.
+    let _: std::io::Result<()> = std::fs::remove_file(directory.join("control.sock"));
+    Ok(())
+}
+
+/// Ends all processes, in order; at the next signal at once.
+async fn end(env: &Env, supervisor: &mut Supervisor, signals: &mut Signals) {
     let second = async {
         // One press may arrive twice: from the terminal and from whoever started us.
         env.sleep(SAME_PRESS).await;
         signals.discard();
         signals.next().await;
     };
-    // A second signal means: now.
     let patient = match select(pin!(supervisor.stop_all()), pin!(second)).await {
         Either::Left(_) => true,
         Either::Right(_) => false,
@@ -103,9 +110,6 @@ pub async fn serve(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chose
     if !patient {
         supervisor.kill_all().await;
     }
-    // The next start makes a new one; a socket nobody listens on says the same as none.
-    let _: std::io::Result<()> = std::fs::remove_file(directory.join("control.sock"));
-    Ok(())
 }
 
 async fn watch(

@@ -207,6 +207,8 @@ impl Supervisor {
 
     async fn wait_serving(&mut self, name: Name) -> Result<()> {
         let deadline = self.env.now() + START_PATIENCE;
+        // Its end is told here, with what it said.
+        self.expected.insert(name);
         loop {
             self.drain_ends();
             let place = name.place(&self.directory);
@@ -226,6 +228,7 @@ impl Supervisor {
                 },
             };
             if serving {
+                self.expected.remove(&name);
                 return Ok(());
             }
             if self.env.now() > deadline {
