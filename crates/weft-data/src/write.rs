@@ -676,7 +676,7 @@ fn again(node: &Node, intent: &Intent) {
     }
 }
 
-/// METHOD 67: makes objects stable on both members.
+/// METHOD 67: makes objects stable on this member, and on a twin that is being filled.
 pub(crate) fn on_sync(node: &Rc<Node>, connection: &Connection, request: Request) {
     let message: proto::SyncRequest = match request.decode() {
         Ok(message) => message,
@@ -708,8 +708,8 @@ async fn sync(node: &Rc<Node>, asker: &Asker, names: &[proto::ObjectName]) -> Re
         .iter()
         .map(|name| from_name(Some(*name)))
         .collect::<Result<Vec<ObjectId>, Failed>>()?;
-    // Both members, whatever the protocol: the client asks one of them.
-    let rule = Rule::of(Protocol::ServerSync).expect("server-sync has a rule");
+    // Whatever the protocol of what was written: while both serve, the client asks both.
+    let rule = Rule::of(Protocol::ClientSync).expect("client-sync has a rule");
     let mut course = Course::new(node.me, &state, rule);
     let own = async {
         match node.store.sync(&objects).await {
