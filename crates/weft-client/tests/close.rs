@@ -73,6 +73,23 @@ fn a_close_does_not_wait_and_others_see_what_was_written() {
 }
 
 #[test]
+fn the_size_follows_the_data() {
+    with_stand_ins(1, async |cluster| {
+        let a = slow(&cluster, 1 << 40).await;
+        let (_, handle) = make(&a, b"f").await;
+        let known = || cluster.meta.borrow().as_ref().unwrap().digest();
+        let made = known();
+        assert!(made.is_some(), "nothing is being committed");
+        a.write(handle, 0, pattern(2, 10_000), false).await.unwrap();
+        close(&a, handle).await.unwrap();
+        cluster.env.sleep(SLOW / 2).await;
+        assert_eq!(known(), made, "a size without its bytes");
+        cluster.env.sleep(SLOW).await;
+        assert_ne!(known(), made, "the size is told at last");
+    });
+}
+
+#[test]
 fn a_close_waits_where_room_is_short_and_tells_what_failed() {
     for (room, settings_wait) in [(1 << 20, false), (1 << 40, true)] {
         with_stand_ins(1, async |cluster| {
