@@ -11,6 +11,7 @@
 use super::footprint::Footprint;
 use super::history::{Op, Outcome, Record, Reply};
 use super::model::State;
+use super::origins;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// States looked at for one operation before the check gives up: most take a few dozen.
@@ -264,6 +265,13 @@ fn explain(
 ) -> Violation {
     let record = &records[number];
     let mut text = format!("no order explains #{number} {record}\n");
+    if let (Op::Read { offset, .. }, Outcome::Known(Reply::Bytes(data))) =
+        (&record.op, &record.outcome)
+    {
+        for run in origins::of(records, *offset, data) {
+            text.push_str(&format!("  read {run}\n"));
+        }
+    }
     let about = subject(record);
     let named = record.op.names();
     let related: Vec<usize> = (0..records.len())

@@ -17,3 +17,4 @@ pub mod linearize;
 #[cfg(test)]
 mod linearize_tests;
 pub mod model;
+mod origins;
