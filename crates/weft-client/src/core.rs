@@ -67,13 +67,32 @@ pub(crate) fn root_cred() -> Cred {
     Cred::default()
 }
 
-/// A lease in use: it is not given back before this is dropped.
-pub(crate) struct Use(Rc<Node>);
+/// A lease in use: it is not given back before this is dropped. It may be lost, though, with the
+/// connection or the session.
+pub(crate) struct Use {
+    node: Rc<Node>,
+    /// Of the lease when this began.
+    losses: u64,
+}
+
+impl Use {
+    fn begun(node: &Rc<Node>) -> Use {
+        Use {
+            node: node.clone(),
+            losses: node.state.borrow().lease.losses(),
+        }
+    }
+
+    /// The lease has gone since the use began.
+    pub fn is_lost(&self) -> bool {
+        self.node.state.borrow().lease.losses() != self.losses
+    }
+}
 
 impl Drop for Use {
     fn drop(&mut self) {
-        if self.0.state.borrow_mut().lease.ended() {
-            self.0.wake.notify_waiters();
+        if self.node.state.borrow_mut().lease.ended() {
+            self.node.wake.notify_waiters();
         }
     }
 }
@@ -282,9 +301,16 @@ impl Core {
         let is_ready =
             state.is_usable() && (mode < Mode::Write || (!state.cutting && state.trim.is_none()));
         if is_ready && state.lease.begin(mode) == Admission::Begun {
-            return Some(Use(node.clone()));
+            drop(state);
+            return Some(Use::begun(node));
         }
         None
+    }
+
+    /// The lease was held all the time since the use began: what was read under it is of one moment.
+    /// Otherwise others may have changed the file meanwhile.
+    pub fn has_stood(&self, begun: &Use) -> bool {
+        self.session.is_valid() && !begun.is_lost()
     }
 
     /// Begins a use, asking the server for the lease if need be. With WRITE, remains of a shorter
@@ -328,7 +354,7 @@ impl Core {
                     }
                 }
                 Admission::Begun => {
-                    let begun = Use(node.clone());
+                    let begun = Use::begun(node);
                     let is_trimmed = node.state.borrow().trim.is_none();
                     if mode < Mode::Write || is_trimmed {
                         return Ok(begun);

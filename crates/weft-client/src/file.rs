@@ -234,8 +234,25 @@ impl Core {
         }
         let node = &handle.node;
         self.announced(node).await;
-        let begun = self.begin(node, Mode::Read).await?;
-        self.was_read(node);
+        loop {
+            let begun = self.begin(node, Mode::Read).await?;
+            self.was_read(node);
+            let parts = self.read_here(&handle, offset, length).await;
+            // Where the lease was lost on the way, some parts may be older than others.
+            if self.has_stood(&begun) {
+                return parts;
+            }
+        }
+    }
+
+    /// Reads under a READ use of the caller's, from what was read ahead if that is there.
+    async fn read_here(
+        self: &Rc<Self>,
+        handle: &FileHandle,
+        offset: u64,
+        length: usize,
+    ) -> Result<Vec<Bytes>> {
+        let node = &handle.node;
         let (size, version) = {
             let state = node.state.borrow();
             (state.attr.map_or(0, |attr| attr.size), state.version)
@@ -263,13 +280,10 @@ impl Core {
         {
             // What was written here while it was on its way makes another version.
             if node.state.borrow().version == version {
-                drop(begun);
                 return Ok(parts);
             }
         }
-        let parts = self.read_range(node, offset, end).await?;
-        drop(begun);
-        Ok(parts)
+        self.read_range(node, offset, end).await
     }
 
     fn fetch_chunk(self: &Rc<Self>, node: &Rc<Node>, chunk: Rc<Chunk>) {
@@ -533,16 +547,22 @@ impl Core {
             .ok_or(Errno(libc::EFBIG))?;
         let node = &handle.node;
         self.announced(node).await;
-        let begun = self.begin(node, Mode::Write).await?;
         let grows = match mode {
             Allocate::Extend | Allocate::ZeroRange { keep_size: false } => true,
             Allocate::KeepSize | Allocate::PunchHole | Allocate::ZeroRange { keep_size: true } => {
                 false
             }
         };
-        if matches!(mode, Allocate::PunchHole | Allocate::ZeroRange { .. }) {
-            self.punch(node, offset, end).await?;
-        }
+        let begun = loop {
+            let begun = self.begin(node, Mode::Write).await?;
+            if matches!(mode, Allocate::PunchHole | Allocate::ZeroRange { .. }) {
+                self.punch(node, offset, end).await?;
+            }
+            // Or there would be nothing here to note the new size in.
+            if !begun.is_lost() {
+                break begun;
+            }
+        };
         let now = self.wall();
         let mut state = node.state.borrow_mut();
         state.version += 1;
@@ -629,7 +649,17 @@ impl Core {
     pub async fn seek(self: &Rc<Self>, id: HandleId, offset: u64, whence: Seek) -> Result<u64> {
         let handle = self.handles.file(id)?;
         let node = &handle.node;
-        let begun = self.begin(node, Mode::Read).await?;
+        loop {
+            let begun = self.begin(node, Mode::Read).await?;
+            let found = self.seek_here(node, offset, whence).await;
+            if self.has_stood(&begun) {
+                return found;
+            }
+        }
+    }
+
+    /// Seeks under a READ use of the caller's.
+    async fn seek_here(self: &Rc<Self>, node: &Rc<Node>, offset: u64, whence: Seek) -> Result<u64> {
         let (size, layout, trim) = {
             let state = node.state.borrow();
             (
@@ -661,12 +691,10 @@ impl Core {
                 }
             };
             if let Some(found) = found {
-                drop(begun);
                 return Ok(found.min(size));
             }
             at = end;
         }
-        drop(begun);
         match whence {
             // Every file ends with a hole.
             Seek::Hole => Ok(size),

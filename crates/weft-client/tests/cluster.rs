@@ -353,6 +353,45 @@ fn the_metadata_server_may_restart() {
 }
 
 #[test]
+fn a_read_during_which_the_lease_is_lost_is_of_one_moment() {
+    with_stand_ins(2, async |cluster| {
+        let a = cluster.client().await;
+        let settings = Settings {
+            readahead_bytes: 0,
+            ..cluster.settings()
+        };
+        let b = Client::connect(cluster.env.clone(), settings).await;
+        let b = b.unwrap();
+        let length = 8 << 20;
+        let (_, writer) = create(&a, "f").await;
+        a.write(writer, 0, pattern(1, length), false).await.unwrap();
+        a.fsync(writer, false).await.unwrap();
+        let reader = open(&b, "f", RO).await;
+        let [held, free] = &cluster.stores[..] else {
+            unreachable!("two pairs");
+        };
+        held.holds_reads.set(true);
+        let reads = free.reads.get();
+        let others = async {
+            while free.reads.get() == reads {
+                cluster.env.sleep(Duration::from_millis(1)).await;
+            }
+            // The reader's connection breaks, and with it goes its lease: it may be written again.
+            cluster.restart_meta(Duration::ZERO).await;
+            let written = a.write(writer, 0, pattern(2, length), false).await;
+            written.unwrap();
+            a.fsync(writer, false).await.unwrap();
+            held.holds_reads.set(false);
+        };
+        let (got, ()) = futures_util::future::join(read(&b, reader, 0, length), others).await;
+        assert!(
+            got == pattern(1, length) || got == pattern(2, length),
+            "old and new mixed"
+        );
+    });
+}
+
+#[test]
 fn truncation_leaves_zeros() {
     with_cluster(2, async |cluster| {
         let (a, b) = (cluster.client().await, cluster.client().await);

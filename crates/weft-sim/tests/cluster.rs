@@ -15,9 +15,6 @@ use weft_sim::{Options, run};
 const FIXED: std::ops::Range<u64> = 0..24;
 /// Seeds that nobody has seen before, run each time. `cargo xtask soak` runs more.
 const FRESH: usize = 4;
-/// Storms that fail and are not understood yet: 1002 (the metadata server is killed often) ends with a
-/// read that no order explains. To be taken out with what mends them.
-const OPEN: &[u64] = &[1_002];
 /// See the file itself.
 const KEPT: &str = include_str!("../../../tests/sim-seeds.txt");
 
@@ -77,9 +74,7 @@ fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
         run_all(
             &mut table,
             &options,
-            (1_000 * (kind as u64 + 1)..)
-                .filter(|seed| !OPEN.contains(seed))
-                .take(runs),
+            (1_000 * (kind as u64 + 1)..).take(runs),
         );
     }
     let mut names = vec![coverage::CALM];

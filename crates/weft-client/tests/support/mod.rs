@@ -56,6 +56,8 @@ pub struct Store {
     /// Writes in progress, to see that none overlap.
     pub flying: RefCell<Vec<Flying>>,
     pub overlapped: Cell<bool>,
+    /// Reads wait while this is set, and then see what is there.
+    pub holds_reads: Cell<bool>,
     /// Every write takes this long.
     pub write_delay: Cell<Duration>,
     /// Room for more, as it is told.
@@ -275,20 +277,26 @@ fn on_request(
                 return request.replier.fail(failed);
             }
             store.reads.set(store.reads.get() + 1);
-            let objects = store.objects.borrow();
-            let data = objects
-                .get(&key(&read.object))
-                .map_or(Bytes::new(), |held| {
-                    let length = held.bytes.len() as u64;
-                    let (start, end) = (
-                        read.offset.min(length) as usize,
-                        (read.offset + u64::from(read.length)).min(length) as usize,
-                    );
-                    Bytes::copy_from_slice(&held.bytes[start..end])
-                });
-            request
-                .replier
-                .send::<ReadRequest>(&ReadReply::default(), data);
+            let (env, store) = (env.clone(), store.clone());
+            env.clone().spawn("read", async move {
+                while store.holds_reads.get() {
+                    env.sleep(Duration::from_millis(1)).await;
+                }
+                let objects = store.objects.borrow();
+                let data = objects
+                    .get(&key(&read.object))
+                    .map_or(Bytes::new(), |held| {
+                        let length = held.bytes.len() as u64;
+                        let (start, end) = (
+                            read.offset.min(length) as usize,
+                            (read.offset + u64::from(read.length)).min(length) as usize,
+                        );
+                        Bytes::copy_from_slice(&held.bytes[start..end])
+                    });
+                request
+                    .replier
+                    .send::<ReadRequest>(&ReadReply::default(), data);
+            });
         }
         ShapeRequest::METHOD => {
             let shape: ShapeRequest = request.decode().unwrap();
