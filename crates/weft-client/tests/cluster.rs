@@ -605,6 +605,16 @@ fn renames_are_followed() {
         assert_eq!(b.readlink(target.attr.ino).await.unwrap(), "some/where");
         a.link(&root(), y, a.root(), b"y2").await.unwrap();
         assert_eq!(b.getattr(y).await.unwrap().attr.nlink, 2);
+        // Both are names of one file: both stay.
+        for flags in [none, exchange] {
+            a.rename(&root(), a.root(), b"y", a.root(), b"y2", flags)
+                .await
+                .unwrap();
+            for client in [&a, &b] {
+                assert_eq!(lookup(client, "y").await.map(|attr| attr.ino), Some(y));
+                assert_eq!(lookup(client, "y2").await.map(|attr| attr.ino), Some(y));
+            }
+        }
     });
 }
 

@@ -157,7 +157,8 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::Rename, plan:
     let is_directory =
         |state: &State, ino| i32::from(state.get(ino).is_ok_and(|i| i.is_directory()));
     let (moved, victim) = match plan {
-        Plan::Same { ino } => (ino, None),
+        // Says that both names are there still.
+        Plan::Same { ino } => (ino, state.attr(ino)),
         Plan::Move {
             source,
             cookie,

@@ -1,4 +1,5 @@
 use super::*;
+use weft_wire::proto::Link;
 
 fn mv(parent: Ino, name: &str, new_parent: Ino, new_name: &str) -> Op {
     Op::Rename(rename(parent, name, new_parent, new_name))
@@ -26,6 +27,28 @@ fn a_name_moves_and_keeps_its_inode() {
     let reply = w.ok(&root(), mv(d, "g", d, "h"));
     assert!(reply.new_parent.is_none());
     assert_eq!(w.find(d, "h"), Some(f));
+}
+
+#[test]
+fn two_names_of_one_file_both_stay_and_the_reply_says_so() {
+    let mut w = World::new();
+    let f = w.file(&root(), ROOT_INO, "f", 0o644);
+    let link = Link {
+        ino: f.0,
+        parent: ROOT_INO.0,
+        name: "g".into(),
+    };
+    w.ok(&root(), Op::Link(link));
+    for op in [
+        mv(ROOT_INO, "f", ROOT_INO, "g"),
+        swap(ROOT_INO, "f", ROOT_INO, "g"),
+    ] {
+        let reply = w.ok(&root(), op);
+        let victim = reply.victim.unwrap();
+        assert_eq!((victim.ino, victim.nlink), (f.0, 2));
+        assert_eq!(w.find(ROOT_INO, "f"), Some(f));
+        assert_eq!(w.find(ROOT_INO, "g"), Some(f));
+    }
 }
 
 #[test]
