@@ -21,7 +21,7 @@ const CLOCK: Duration = Duration::from_millis(25);
 /// Added to a term: clients count it by clocks of their own.
 const MARGIN_DIVISOR: u32 = 20;
 /// When the clock woke this much too late, this server stood still and renewals may wait in its
-/// sockets: nobody ends before they are read.
+/// sockets: nobody ends before they are read, nor for want of an answer that could not be heard.
 const STALL: Duration = Duration::from_millis(100);
 /// For reading what came during a stall.
 const STALL_CATCH_UP: Duration = Duration::from_millis(50);
@@ -40,7 +40,10 @@ pub(crate) async fn run(meta: Rc<Meta>) {
     loop {
         let before = meta.env.now();
         meta.env.sleep(CLOCK).await;
-        if meta.env.now().since(before) > CLOCK + STALL {
+        let late = meta.env.now().since(before).saturating_sub(CLOCK);
+        if late > STALL {
+            let now = meta.env.now();
+            meta.core.borrow_mut().leases.stood_still(now, late);
             meta.env.sleep(STALL_CATCH_UP).await;
         }
         let now = meta.env.now();

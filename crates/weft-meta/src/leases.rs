@@ -9,6 +9,7 @@
 //! it takes to revoke the oldest.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 use weft_env::Mono;
 use weft_types::{FixedMap, Ino, SessionId};
 use weft_wire::proto::LeaseMode;
@@ -281,6 +282,14 @@ impl Leases {
             .map(|((ino, _), revocation)| (*ino, *revocation))
     }
 
+    /// This server stood still for so long: it neither heard answers nor could be asked again. That
+    /// time does not count for what was asked before `now`.
+    pub(crate) fn stood_still(&mut self, now: Mono, late: Duration) {
+        for revocation in self.revoking.values_mut() {
+            revocation.since = (revocation.since + late).min(now);
+        }
+    }
+
     /// Sessions that have let a revocation of before `since` unanswered, in order.
     pub(crate) fn silent_since(&self, since: Mono) -> Vec<SessionId> {
         let mut silent: Vec<SessionId> = self
@@ -363,6 +372,12 @@ mod tests {
         assert!(!leases.end_revocation(Ino(1), A, first.seq + 1));
         assert_eq!(leases.silent_since(Mono(6)), [A]);
         assert!(leases.silent_since(Mono(5)).is_empty());
+        // The server stood still from 7 to 17, and from 17 to 50.
+        leases.stood_still(Mono(17), Duration::from_nanos(10));
+        assert!(leases.silent_since(Mono(15)).is_empty());
+        leases.stood_still(Mono(50), Duration::from_nanos(100));
+        assert_eq!(leases.silent_since(Mono(51)), [A]);
+        assert!(leases.silent_since(Mono(50)).is_empty());
         assert!(leases.end_revocation(Ino(1), A, first.seq));
         assert!(!leases.is_disputed(Ino(1)));
     }
