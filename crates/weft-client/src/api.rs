@@ -1,6 +1,7 @@
 //! The operations of a [`Client`].
 
 use crate::core::Core;
+use crate::leases::Mode;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::types::*;
@@ -103,6 +104,24 @@ impl Client {
     /// before says that the service ended the earlier one: what had not been synced may be lost.
     pub fn session(&self) -> u64 {
         self.0.session.id()
+    }
+
+    /// The leases that this client believes it holds now: inode, and whether it is WRITE.
+    pub fn leases(&self) -> Vec<(u64, bool)> {
+        if !self.0.session.is_valid() {
+            return Vec::new();
+        }
+        let nodes = self.0.nodes.all();
+        let held = nodes.iter().filter_map(|node| {
+            let mode = node.state.borrow().lease.mode();
+            (mode > Mode::None).then_some((node.ino, mode == Mode::Write))
+        });
+        held.collect()
+    }
+
+    /// The states of the pairs that this client has been told.
+    pub fn pair_states(&self) -> Vec<weft_pair::PairState> {
+        self.0.pairs.states()
     }
 
     /// The inode number of the root directory.

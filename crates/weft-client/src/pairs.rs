@@ -527,6 +527,13 @@ impl Pairs {
         Ok(())
     }
 
+    /// All states that were told.
+    pub fn states(&self) -> Vec<weft_pair::PairState> {
+        let pairs = self.pairs.borrow();
+        let known = pairs.values().filter(|pair| pair.is_known.get());
+        known.map(|pair| *pair.state.borrow()).collect()
+    }
+
     /// The pair is well and has so many bytes of room for more, as far as is known: what is written
     /// to it will most likely be taken.
     pub fn has_room(&self, pair: PairId, bytes: u64) -> bool {

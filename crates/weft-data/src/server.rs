@@ -392,6 +392,17 @@ impl Server {
         self.node.side.borrow().state()
     }
 
+    /// It serves clients now.
+    pub fn serves(&self) -> bool {
+        let now = self.node.now();
+        self.node.side.borrow().serves(now).is_ok()
+    }
+
+    /// It serves, if at all, without a right of limited time.
+    pub fn is_sole(&self) -> bool {
+        self.node.side.borrow().is_sole()
+    }
+
     /// The store, for tools and tests.
     pub fn store(&self) -> Store {
         self.node.store.clone()

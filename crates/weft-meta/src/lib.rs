@@ -28,3 +28,4 @@ pub use error::MetaError;
 pub use metrics::METRICS;
 pub use server::{Server, start};
 pub use settings::{JournalSettings, PairSettings, Settings};
+pub use startup::on_disk;

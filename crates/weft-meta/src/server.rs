@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use weft_coordinator::{Coordinator, CoordinatorError, Embedded};
 use weft_env::{Env, Lock, Task};
 use weft_namespace::State;
+use weft_pair::PairState;
 use weft_rpc::{Connection, Handler, Local, Replier, Request};
 use weft_types::{Epoch, Ino, ROOT_INO, SLOTS, SessionId, Sn};
 use weft_wire::proto::{self, Entry, Identity, OpReply, View, identity::Role, op};
@@ -307,6 +308,19 @@ impl Server {
     pub fn digest(&self) -> Option<u128> {
         let core = self.meta.core.borrow();
         core.commits.is_at_rest().then(|| core.state.digest())
+    }
+
+    /// The newest batch: what the digest speaks of.
+    pub fn newest(&self) -> Sn {
+        self.meta.core.borrow().commits.newest()
+    }
+
+    /// The state of each pair. None while a change is not committed: it could be undone.
+    pub fn pair_states(&self) -> Option<Vec<PairState>> {
+        let core = self.meta.core.borrow();
+        let states = core.state.pair_states().map(PairState::from_proto);
+        let all = states.collect::<Result<_, _>>().ok();
+        all.filter(|_| core.commits.is_at_rest())
     }
 
     /// Ends the server: what has been applied is committed and answered first. Clients find their

@@ -64,6 +64,22 @@ pub(crate) async fn load(env: &Env, settings: &Settings) -> Result<Started, Meta
     })
 }
 
+/// The last batch and the digest of the state that image and journal of a server that does not run
+/// hold. Changes nothing there.
+///
+/// # Errors
+/// If they cannot be read.
+pub async fn on_disk(env: &Env, settings: &Settings) -> Result<(Sn, u128), MetaError> {
+    let location = location(settings);
+    let (mut state, mut sn, _) = newest_image(env, &location).await?;
+    let mut reader = Reader::open(env, &location, sn).await?;
+    while let Some(batch) = reader.next().await? {
+        replay(&mut state, &batch);
+        sn = Sn(batch.sn);
+    }
+    Ok((sn, state.digest()))
+}
+
 /// The newest image that is good, and its sn; an empty name space at sn 0 if there is none.
 async fn newest_image(env: &Env, location: &Location) -> Result<(State, Sn, Epoch), MetaError> {
     let all = images(env, &location.dir)?;

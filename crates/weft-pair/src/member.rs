@@ -134,6 +134,12 @@ impl MemberSide {
         self.gave_up = Some(self.epoch());
     }
 
+    /// It serves, if at all, without a right of limited time: then its twin may not.
+    pub fn is_sole(&self) -> bool {
+        let sole = self.mode().and_then(Mode::sole);
+        sole == Some(self.me) && self.gave_up != Some(self.epoch())
+    }
+
     /// The twin is to have every write: what its disk refuses fails the write. Not while it is being
     /// filled, until this member has said that both copies are equal.
     pub fn twin_counts(&self) -> bool {
@@ -277,7 +283,9 @@ mod tests {
             assert!(admits(&member, 3, 1_000_000).is_ok());
             member.disconnected();
             assert!(admits(&member, 3, 1_000_000).is_ok());
+            assert!(member.is_sole());
             member.give_up_sole_right();
+            assert!(!member.is_sole());
             assert!(admits(&member, 3, 1_000_000).is_err());
             member.beat_answered(ms(2_000_000), state(3, mode));
             assert!(admits(&member, 3, 2_000_100).is_ok());

@@ -15,7 +15,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Lines kept: the last ones of a run are what explains its failure.
+/// Lines kept: the last ones of a run are what explains its failure. Of WARN and graver ones as many
+/// again, the first ones: they are judged.
 const LINES_MAX: usize = 20_000;
 
 thread_local! {
@@ -73,6 +74,8 @@ pub struct LogLine {
     pub target: String,
     /// Spans, message and fields.
     pub text: String,
+    /// The message alone.
+    pub message: String,
 }
 
 impl fmt::Display for LogLine {
@@ -93,7 +96,13 @@ impl fmt::Display for LogLine {
 #[derive(Clone)]
 pub struct Logs {
     level: Level,
-    lines: Arc<Mutex<VecDeque<LogLine>>>,
+    lines: Arc<Mutex<Lines>>,
+}
+
+#[derive(Default)]
+struct Lines {
+    last: VecDeque<LogLine>,
+    grave: Vec<LogLine>,
 }
 
 impl Logs {
@@ -116,7 +125,13 @@ impl Logs {
     /// The lines so far, oldest first; at most the last 20,000.
     pub fn lines(&self) -> Vec<LogLine> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().cloned().collect()
+        lines.last.iter().cloned().collect()
+    }
+
+    /// The lines of level WARN and ERROR, from the first.
+    pub fn grave(&self) -> Vec<LogLine> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.grave.clone()
     }
 
     /// Lines of `level` and graver.
@@ -127,12 +142,22 @@ impl Logs {
     }
 }
 
-struct Collector(Arc<Mutex<VecDeque<LogLine>>>);
+struct Collector(Arc<Mutex<Lines>>);
 
 /// A span's fields as text.
 struct SpanText(String);
 
 struct Text<'a>(&'a mut String);
+
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
 
 impl Visit for Text<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
@@ -170,6 +195,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
             }
         }
         event.record(&mut Text(&mut text));
+        let mut message = Message(String::new());
+        event.record(&mut message);
         let (nanos, node) = PLACE.with_borrow(|place| {
             let node = place.node.as_deref().unwrap_or("-").to_owned();
             (place.nanos, node)
@@ -180,11 +207,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
             level: *event.metadata().level(),
             target: event.metadata().target().to_owned(),
             text: text.trim().to_owned(),
+            message: message.0,
         };
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == LINES_MAX {
-            lines.pop_front();
+        if line.level <= Level::WARN && lines.grave.len() < LINES_MAX {
+            lines.grave.push(line.clone());
         }
-        lines.push_back(line);
+        if lines.last.len() == LINES_MAX {
+            lines.last.pop_front();
+        }
+        lines.last.push_back(line);
     }
 }

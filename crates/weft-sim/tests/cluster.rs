@@ -65,7 +65,7 @@ fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
         let runs = match kind {
             faults::Kind::ClientKill => 16,
             kind if kind < faults::Kind::ClientKill => 4,
-            _ => 1,
+            _ => 2,
         };
         let options = Options {
             storm: Some(kind),

@@ -1,7 +1,9 @@
 //! The nodes of a cluster, and starting and stopping what runs on them.
 
 use super::coverage::Coverage;
-use super::workload::{Shared, Worker};
+use super::workload::{Life, Shared, Worker};
+use crate::invariants::Watch;
+use crate::invariants::no_two_serve::Stance;
 use crate::oracle::history::{ClientId, History, Outcome, Reply};
 use crate::rng::Rng;
 use crate::{Node, World};
@@ -10,6 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
+use weft_types::Sn;
 
 /// The cluster's id.
 pub(super) const CLUSTER: &str = "sim";
@@ -38,6 +41,8 @@ pub struct Shape {
     pub meta: weft_meta::Settings,
     /// Settings of the data servers.
     pub data: weft_data::Settings,
+    /// Bytes that fit on each data server's disk.
+    pub room: u64,
     /// What is set on the root directory.
     pub policy: weft_client::Policy,
 }
@@ -59,6 +64,9 @@ pub struct Cluster {
     pub data: Vec<[Node; 2]>,
     /// The clients' nodes.
     pub clients: Vec<Node>,
+    watch: Rc<Watch>,
+    /// The metadata server has been started once.
+    has_begun: Cell<bool>,
     meta_server: Slot<weft_meta::Server>,
     data_servers: Vec<[Slot<weft_data::Server>; 2]>,
     /// Lives of clients so far.
@@ -94,12 +102,17 @@ impl Cluster {
         for node in std::iter::once(&meta).chain(data_nodes(&data)) {
             prepare_disk(node);
         }
+        for node in data_nodes(&data) {
+            node.disk().set_capacity(shape.room);
+        }
         Cluster {
             world: world.clone(),
             shared,
             meta,
             data,
             clients,
+            watch: Rc::default(),
+            has_begun: Cell::new(false),
             meta_server: Slot::default(),
             data_servers: (0..shape.pairs).map(|_| Default::default()).collect(),
             next_client: Cell::new(1),
@@ -134,7 +147,14 @@ impl Cluster {
         if self.meta.is_running() {
             self.stop_meta(false);
         }
+        let (watch, clock) = (self.watch.clone(), self.shared.clock.clone());
+        let is_new = !self.has_begun.replace(true);
         self.meta.start(|env| async move {
+            if !is_new {
+                let found = weft_meta::on_disk(&env, &settings).await;
+                let found = found.map_err(|error| error.to_string());
+                watch.recovered(clock.now() as f64 / 1e9, found);
+            }
             match weft_meta::start(env, settings).await {
                 Ok(server) => {
                     slot.replace(Some(server));
@@ -189,6 +209,85 @@ impl Cluster {
     pub fn state_at(&self, pair: usize, member: usize) -> Option<PairState> {
         let server = self.data_servers[pair][member].borrow();
         server.as_ref().and_then(weft_data::Server::state)
+    }
+
+    /// Looks whether all is as it must be ([`Cluster::verdict`] says it).
+    pub fn look(&self) {
+        self.watch.look(self);
+    }
+
+    /// The first thing that was seen not to be as it must.
+    ///
+    /// # Errors
+    /// That.
+    pub fn verdict(&self) -> Result<(), String> {
+        self.watch.verdict()
+    }
+
+    /// What a data server that runs, and does not stand still, would do for a client.
+    pub(crate) fn stance(&self, pair: usize, member: usize) -> Option<Stance> {
+        if self.data[pair][member].is_paused() {
+            return None;
+        }
+        let server = self.data_servers[pair][member].borrow();
+        let server = server.as_ref()?;
+        Some(Stance {
+            state: server.state()?,
+            serves: server.serves(),
+            is_sole: server.is_sole(),
+        })
+    }
+
+    /// What everybody has been told of the pairs.
+    pub(crate) fn told_states(&self) -> Vec<(String, PairState)> {
+        let mut told = Vec::new();
+        if let Some(server) = &*self.meta_server.borrow() {
+            let states = server.pair_states().into_iter().flatten();
+            told.extend(states.map(|state| (self.meta.name(), state)));
+        }
+        for (pair, members) in self.data.iter().enumerate() {
+            for (member, node) in members.iter().enumerate() {
+                told.extend(
+                    self.state_at(pair, member)
+                        .map(|state| (node.name(), state)),
+                );
+            }
+        }
+        for (index, life) in self.living() {
+            let states = life.client().pair_states().into_iter();
+            told.extend(states.map(|state| (self.clients[index].name(), state)));
+        }
+        told
+    }
+
+    /// The clients that live.
+    fn living(&self) -> Vec<(usize, Rc<Life>)> {
+        let known = self.shared.lives.borrow();
+        let lives = self.lives.borrow();
+        let present = lives.iter().enumerate();
+        present
+            .filter_map(|(index, life)| Some((index, known.get(life)?.clone())))
+            .collect()
+    }
+
+    /// The leases that living clients believe in: client, inode, whether it is WRITE.
+    pub(crate) fn believed_leases(&self) -> Vec<(usize, u64, bool)> {
+        let of = |(index, life): (usize, Rc<Life>)| {
+            let leases = life.client().leases().into_iter();
+            leases.map(move |(ino, write)| (index, ino, write))
+        };
+        self.living().into_iter().flat_map(of).collect()
+    }
+
+    /// The metadata server's newest batch and digest, if all is committed and this batch is not `known`.
+    pub(crate) fn digest_unless(&self, known: impl Fn(Sn) -> bool) -> Option<(Sn, u128)> {
+        let server = self.meta_server.borrow();
+        let server = server.as_ref()?;
+        let sn = server.newest();
+        if known(sn) {
+            return None;
+        }
+        Some((sn, server.digest()?))
     }
 
     /// The store of a data server that runs.

@@ -136,6 +136,15 @@ struct PairTrouble {
     disks: u32,
 }
 
+/// A fault that was done.
+#[derive(Clone, Copy, Debug)]
+pub struct Happened {
+    /// Its kind.
+    pub kind: Kind,
+    /// Virtual nanoseconds when it began.
+    pub from: u64,
+}
+
 /// The faults of one run.
 pub struct Faults<'a> {
     cluster: &'a Cluster,
@@ -146,6 +155,7 @@ pub struct Faults<'a> {
     next: u64,
     pairs: Vec<PairTrouble>,
     count: u64,
+    happened: Vec<Happened>,
 }
 
 impl<'a> Faults<'a> {
@@ -188,12 +198,18 @@ impl<'a> Faults<'a> {
             ends: BTreeMap::new(),
             next: 0,
             count: 0,
+            happened: Vec::new(),
         }
     }
 
     /// The kinds of this run, for reports.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
+    }
+
+    /// All that was done so far.
+    pub fn happened(&self) -> Vec<Happened> {
+        self.happened.clone()
     }
 
     fn now(&self) -> u64 {
@@ -332,6 +348,9 @@ impl<'a> Faults<'a> {
         };
         tracing::debug!(?kind, ?end, length_ms, "fault");
         cluster.shared.coverage.begin(kind.name());
+        let from = self.now();
+        self.happened.push(Happened { kind, from });
+        cluster.look();
         self.count += 1;
         let at = self.now() + length_ms * 1_000_000;
         self.ends.insert((at, self.count), (kind, end));
@@ -360,7 +379,9 @@ impl<'a> Faults<'a> {
                 }
             }
             End::Room(pair, member) => {
-                cluster.data[pair][member].disk().set_capacity(1 << 40);
+                cluster.data[pair][member]
+                    .disk()
+                    .set_capacity(cluster.shape.room);
                 self.pairs[pair].disks -= 1;
             }
             End::Sound(pair, member) => {
@@ -375,6 +396,7 @@ impl<'a> Faults<'a> {
             End::Nothing => {}
         }
         cluster.shared.coverage.end(kind.name());
+        cluster.look();
     }
 
     /// A fault of a data server or its disk; none if there is no fit one now.

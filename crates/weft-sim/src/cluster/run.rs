@@ -2,15 +2,17 @@
 
 use super::builder::{Cluster, Shape};
 use super::coverage::Table;
-use super::faults::{Faults, Kind};
+use super::faults::{Faults, Happened, Kind};
 use super::workload::Worker;
 use crate::invariants;
-use crate::oracle::history::Record;
-use crate::oracle::{linearize, model};
+use crate::oracle::history::{ClientId, Record};
+use crate::oracle::model;
 use crate::rng::Rng;
 use crate::{LogLine, Logs, World};
+use futures_util::future::{Either, select};
 use std::any::Any;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
@@ -75,6 +77,12 @@ pub struct Report {
 
 /// Mean pause between the faults of a storm.
 const STORM_PAUSE_MS: u64 = 1_000;
+/// Time between two looks at what must hold all through a run.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Disks with room for everything. A client that closes a file need not wait.
+const ROOM_PLENTY: u64 = 1 << 40;
+/// So little that every close waits, and more than the files of a run take.
+const ROOM_LITTLE: u64 = 1 << 30;
 /// Faults come for at most this long; then clients may finish in peace.
 const FAULTS_FOR: Duration = Duration::from_secs(60);
 /// Clients that have not finished by then hang.
@@ -93,6 +101,8 @@ struct Progress {
     kinds: Vec<Kind>,
     history: Vec<Record>,
     undecided: Option<String>,
+    happened: Vec<Happened>,
+    reader: Option<ClientId>,
 }
 
 /// Runs `seed`.
@@ -104,7 +114,7 @@ pub fn run(seed: u64, options: &Options) -> Report {
         catch_unwind(AssertUnwindSafe(|| {
             let world = World::new(seed);
             world.set_limit(RUN_FOR);
-            let result = scenario(&world, options, &noted);
+            let result = scenario(&world, options, &logs, &noted);
             let mut noted = noted.borrow_mut();
             noted.digest = world.digest();
             noted.time = world.now();
@@ -146,11 +156,17 @@ fn message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("without a message")
 }
 
-fn draw_shape(world: &World, options: &Options) -> Shape {
+pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
     let mut rng = world.rng("shape");
     let drawn = 1 + rng.below(2) as u32;
     let pairs = options.pairs.unwrap_or(drawn);
+    let room = if world.rng("room").once_in(5) {
+        ROOM_LITTLE
+    } else {
+        ROOM_PLENTY
+    };
     Shape {
+        room,
         pairs,
         clients: 2 + rng.below(3) as u32,
         operations: options.operations,
@@ -194,7 +210,12 @@ fn draw_shape(world: &World, options: &Options) -> Shape {
     }
 }
 
-fn scenario(world: &World, options: &Options, noted: &Rc<RefCell<Progress>>) -> Result<(), String> {
+fn scenario(
+    world: &World,
+    options: &Options,
+    logs: &Logs,
+    noted: &Rc<RefCell<Progress>>,
+) -> Result<(), String> {
     let shape = draw_shape(world, options);
     let cluster = Rc::new(Cluster::new(world, shape));
     let storm = options.storm.map(|kind| vec![kind]);
@@ -204,52 +225,94 @@ fn scenario(world: &World, options: &Options, noted: &Rc<RefCell<Progress>>) -> 
     let drawn = noted.clone();
     let driven = world.block_on(async move {
         let cluster = driven;
-        cluster.start().await?;
-        for index in 0..cluster.clients.len() {
-            cluster.start_client(index);
+        let story = Box::pin(story(&cluster, kinds.as_deref(), pause_ms, &drawn));
+        match select(story, Box::pin(watch(&cluster))).await {
+            Either::Left((told, _)) => told.and_then(|()| cluster.verdict()),
+            Either::Right((broken, _)) => Err(broken),
         }
-        let mut faults = Faults::new(&cluster, kinds.as_deref(), pause_ms);
-        drawn.borrow_mut().kinds = faults.kinds().to_vec();
-        let until = cluster.world.now() + FAULTS_FOR;
-        faults.run(until).await;
-        let until = cluster.world.now() + CLIENTS_FOR;
-        while !cluster.clients_are_done() {
-            if cluster.world.now() > until {
-                return Err("a client does not come to its end".to_owned());
-            }
-            cluster.watch_sessions();
-            cluster.world.sleep(Duration::from_millis(50)).await;
-        }
-        cluster.settle().await?;
-        super::scrub::run(&cluster).await?;
-        let copies = invariants::copies_equal::check(&cluster).await;
-        read_all(&cluster).await?;
-        copies
     });
-    {
+    let (happened, reader) = {
         let mut noted = noted.borrow_mut();
         noted.coverage = cluster.shared.coverage.table();
         noted.operations = cluster.shared.history.next();
         noted.history = cluster.shared.history.records();
-    }
-    let records = linearize::prepared(cluster.shared.history.records());
-    let judged = match linearize::check(&records, 1) {
-        Ok(_) => Ok(()),
-        Err(violation) if violation.is_undecided => {
-            noted.borrow_mut().undecided = Some(violation.text);
-            Ok(())
-        }
-        Err(violation) => Err(violation.text),
+        (std::mem::take(&mut noted.happened), noted.reader)
     };
+    let records = cluster.shared.history.records();
+    let errors = cluster.shared.history.errors();
+    let patience = weft_client::Settings::default().patience_ms;
+    let patience = Duration::from_millis(patience);
+    let judged = invariants::reads_linearize::check(records.clone()).map(|undecided| {
+        noted.borrow_mut().undecided = undecided;
+    });
+    let errors = invariants::errors_are_errnos::check(&records, &errors, &happened, patience);
+    let survives = match reader {
+        Some(reader) => invariants::acknowledged_survives::check(&records, reader),
+        None => Ok(()),
+    };
+    let faults: BTreeSet<Kind> = happened.iter().map(|fault| fault.kind).collect();
+    let told = invariants::no_unexpected_logs::check(&logs.grave(), &faults);
     // What clients saw first: it says what difference the rest made.
-    match (judged, driven) {
-        (Err(seen), Err(driven)) => Err(format!("{seen}\nand: {driven}")),
-        (judged, driven) => judged.and(driven),
+    let all: Vec<String> = [judged, survives, driven, errors, told]
+        .into_iter()
+        .filter_map(Result::err)
+        .collect();
+    if all.is_empty() {
+        Ok(())
+    } else {
+        Err(all.join("\nand: "))
     }
 }
 
+/// Looks at the cluster again and again, until something is not as it must be.
+async fn watch(cluster: &Cluster) -> String {
+    loop {
+        cluster.look();
+        if let Err(broken) = cluster.verdict() {
+            return broken;
+        }
+        cluster.world.sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The clients work under faults; then all is healed, compared and read.
+async fn story(
+    cluster: &Rc<Cluster>,
+    kinds: Option<&[Kind]>,
+    pause_ms: Option<u64>,
+    noted: &Rc<RefCell<Progress>>,
+) -> Result<(), String> {
+    cluster.start().await?;
+    for index in 0..cluster.clients.len() {
+        cluster.start_client(index);
+    }
+    let mut faults = Faults::new(cluster, kinds, pause_ms);
+    noted.borrow_mut().kinds = faults.kinds().to_vec();
+    let until = cluster.world.now() + FAULTS_FOR;
+    faults.run(until).await;
+    noted.borrow_mut().happened = faults.happened();
+    let until = cluster.world.now() + CLIENTS_FOR;
+    while !cluster.clients_are_done() {
+        if cluster.world.now() > until {
+            return Err("a client does not come to its end".to_owned());
+        }
+        cluster.watch_sessions();
+        cluster.world.sleep(Duration::from_millis(50)).await;
+    }
+    cluster.settle().await?;
+    super::scrub::run(cluster).await?;
+    let copies = invariants::copies_equal::check(cluster).await;
+    let reader = read_all(cluster).await?;
+    noted.borrow_mut().reader = Some(reader);
+    cluster.look();
+    // What it finds on its disk then is compared with what ran.
+    cluster.start_meta();
+    cluster.ready().await?;
+    copies
+}
+
 /// A new client reads everything, as part of the history.
-async fn read_all(cluster: &Rc<Cluster>) -> Result<(), String> {
+async fn read_all(cluster: &Rc<Cluster>) -> Result<ClientId, String> {
     let node = cluster.world.node("reader");
     let id = cluster.take_client_id();
     let env = node.env();
@@ -263,7 +326,8 @@ async fn read_all(cluster: &Rc<Cluster>) -> Result<(), String> {
     worker
         .leave()
         .await
-        .map_err(|error| format!("the reader leaves with {error}"))
+        .map_err(|error| format!("the reader leaves with {error}"))?;
+    Ok(id)
 }
 
 /// For reports: the reference's state at the end.

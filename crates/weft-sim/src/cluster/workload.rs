@@ -41,6 +41,11 @@ pub struct Life {
 }
 
 impl Life {
+    /// The client itself, to be looked at.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Since when the session may have been lost, if it has been.
     pub fn lost_since(&self) -> Option<u64> {
         let (known, since) = self.session.get();

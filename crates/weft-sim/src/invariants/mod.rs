@@ -1,3 +1,143 @@
-//! What must hold in every run, one file each. Checked while a run goes on or at its end.
+//! What must hold in every run, one file each. [`Watch`] looks at a cluster while it runs; the others
+//! judge at its end.
 
+pub mod acknowledged_survives;
 pub mod copies_equal;
+pub mod digest_equal;
+pub mod epochs_rise;
+pub mod errors_are_errnos;
+pub mod leases_exclude;
+pub mod no_two_serve;
+pub mod no_unexpected_logs;
+pub mod reads_linearize;
+
+use crate::cluster::builder::Cluster;
+use digest_equal::Digests;
+use epochs_rise::Epochs;
+use std::cell::RefCell;
+use weft_types::Sn;
+
+/// What is watched all through a run. Keeps the first thing that may not be.
+#[derive(Default)]
+pub struct Watch {
+    epochs: RefCell<Epochs>,
+    digests: RefCell<Digests>,
+    broken: RefCell<Option<String>>,
+}
+
+impl Watch {
+    /// Looks at the cluster as it is now.
+    pub fn look(&self, cluster: &Cluster) {
+        let all = no_two_serve::check(cluster)
+            .and_then(|()| leases_exclude::check(cluster))
+            .and_then(|()| epochs_rise::check(cluster, &mut self.epochs.borrow_mut()))
+            .and_then(|()| digest_equal::check(cluster, &mut self.digests.borrow_mut()));
+        self.note(cluster.world.now().as_secs_f64(), all);
+    }
+
+    /// What a metadata server that starts has found on its disk.
+    pub fn recovered(&self, seconds: f64, found: Result<(Sn, u128), String>) {
+        let judged = found.and_then(|(sn, digest)| self.digests.borrow_mut().found(sn, digest));
+        self.note(seconds, judged);
+    }
+
+    fn note(&self, seconds: f64, judged: Result<(), String>) {
+        if let Err(why) = judged {
+            let mut broken = self.broken.borrow_mut();
+            broken.get_or_insert_with(|| format!("at {seconds:.6}: {why}"));
+        }
+    }
+
+    /// The first thing that was not as it must be.
+    ///
+    /// # Errors
+    /// That.
+    pub fn verdict(&self) -> Result<(), String> {
+        self.broken.borrow().clone().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::World;
+    use crate::cluster::run::{Options, draw_shape};
+    use std::rc::Rc;
+    use weft_client::{Client, CreateFlags, Cred, OpenFlags};
+
+    /// Starts a cluster that holds one file, and breaks it.
+    fn broken<T: 'static>(
+        seed: u64,
+        breaking: impl AsyncFnOnce(Rc<Cluster>) -> T + 'static,
+    ) -> Result<T, String> {
+        let world = World::new(seed);
+        let shape = draw_shape(&world, &Options::default());
+        let cluster = Rc::new(Cluster::new(&world, shape));
+        world.block_on(async move {
+            cluster.start().await?;
+            let env = cluster.world.node("writer").env();
+            let client = Client::connect(env, cluster.client_settings("writer")).await;
+            let client = client.map_err(|error| error.to_string())?;
+            let flags = CreateFlags {
+                exclusive: true,
+                open: OpenFlags {
+                    write: true,
+                    sync: true,
+                    ..OpenFlags::default()
+                },
+            };
+            let wrote = async {
+                let (root, cred) = (client.root(), Cred::default());
+                let (_, file) = client.create(&cred, root, b"f", 0o600, flags).await?;
+                client.write(file, 0, vec![7; 9_000].into(), false).await?;
+                client.release(file, None).await?;
+                client.close().await
+            };
+            wrote.await.map_err(|error| error.to_string())?;
+            cluster.look();
+            cluster.verdict()?;
+            copies_equal::check(&cluster).await?;
+            Ok(breaking(cluster).await)
+        })
+    }
+
+    #[test]
+    fn a_copy_that_differs_is_found() {
+        let found = broken(1, async |cluster: Rc<Cluster>| {
+            let objects = |path: &std::path::Path| {
+                path.components().any(|part| part.as_os_str() == "objects")
+            };
+            let hit = cluster.data[0][1].disk().flip_bit("/srv/data", objects);
+            (hit, copies_equal::check(&cluster).await)
+        });
+        let (hit, compared) = found.unwrap();
+        assert!(hit.is_some());
+        assert!(compared.unwrap_err().contains("differ"));
+    }
+
+    #[test]
+    fn a_metadata_server_that_comes_back_with_another_disk_is_found() {
+        let found = broken(2, async |cluster: Rc<Cluster>| {
+            cluster.stop_meta(true);
+            cluster.meta.disk().wipe();
+            cluster.meta.disk().make_durable_dir("/srv/meta");
+            cluster.start_meta();
+            cluster.world.sleep(std::time::Duration::from_secs(1)).await;
+            cluster.verdict()
+        });
+        let why = found.unwrap().unwrap_err();
+        assert!(why.contains("end with batch 0"), "{why}");
+    }
+
+    #[test]
+    fn a_metadata_server_that_comes_back_whole_is_not() {
+        let found = broken(2, async |cluster: Rc<Cluster>| {
+            cluster.stop_meta(true);
+            cluster.start_meta();
+            let ready = cluster.ready().await;
+            cluster.look();
+            ready.and_then(|()| cluster.verdict())
+        });
+        assert_eq!(found, Ok(Ok(())));
+    }
+}

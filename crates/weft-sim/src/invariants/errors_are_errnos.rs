@@ -1,0 +1,207 @@
+//! Every errno that an application was told is one that its system call may give, and one that the
+//! faults of the run explain. That it is the right one at that moment the oracle says
+//! ([`super::reads_linearize`]); this holds also where the oracle could not decide, and for what it
+//! takes as it comes (EIO, ENOSPC).
+
+use crate::cluster::faults::{Happened, Kind};
+use crate::oracle::history::{ErrorSeen, Op, Outcome, Record, Reply};
+use std::time::Duration;
+
+/// Faults of disks by which data is lost or cannot be read, though only one member has them: of a
+/// write in progress nothing is left to take from the twin.
+const DISK_FAILS: &[Kind] = &[Kind::DiskError, Kind::BitFlip];
+
+/// Faults by which the answer to the release of a file is lost, and its writer does not know that the
+/// inode is gone.
+const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
+
+/// Judges all errors of a run. `patience`: a client's, before it gives up.
+///
+/// # Errors
+/// The first one that may not be.
+pub fn check(
+    records: &[Record],
+    errors: &[ErrorSeen],
+    happened: &[Happened],
+    patience: Duration,
+) -> Result<(), String> {
+    errors.iter().try_for_each(|error| {
+        let record = &records[error.number];
+        judge(records, record, error, happened, patience)
+            .map_err(|why| format!("errno {}: {why}: #{} {record}", error.errno, error.number))
+    })
+}
+
+fn judge(
+    records: &[Record],
+    record: &Record,
+    error: &ErrorSeen,
+    happened: &[Happened],
+    patience: Duration,
+) -> Result<(), &'static str> {
+    let before = |kinds: &[Kind]| {
+        let is_such = |fault: &&Happened| kinds.contains(&fault.kind) && fault.from <= error.at;
+        happened.iter().any(|fault| is_such(&fault))
+    };
+    match error.errno {
+        libc::EIO => {
+            let lost_session = records.iter().any(|other| {
+                other.client == record.client
+                    && matches!(other.op, Op::Loses)
+                    && other.invoked <= error.at
+            });
+            let waited = error.at - record.invoked;
+            let gave_up = Duration::from_nanos(waited) >= patience;
+            let is_gone = before(META_DIES) && is_gone(records, record);
+            if lost_session || before(DISK_FAILS) || gave_up || is_gone {
+                Ok(())
+            } else {
+                Err("no disk failed, the session was not lost, and it did not wait its patience")
+            }
+        }
+        libc::ENOSPC if before(&[Kind::DiskFull]) => Ok(()),
+        libc::ENOSPC => Err("no disk has been full"),
+        errno if may_give(&record.op, errno) => Ok(()),
+        _ => Err("the call does not give that"),
+    }
+}
+
+/// No name leads to the inode at the end: only a caller that keeps numbers, as this workload does and
+/// no kernel, had anything to ask of it once its last user had closed it.
+fn is_gone(records: &[Record], record: &Record) -> bool {
+    let Some(ino) = record.op.inode() else {
+        return false;
+    };
+    let listings = records
+        .iter()
+        .rev()
+        .filter_map(|other| match &other.outcome {
+            Outcome::Known(Reply::Listing(entries)) => Some((other.client, entries)),
+            _ => None,
+        });
+    // The last client to list anything lists everything.
+    let mut listings = listings.peekable();
+    let Some(&(reader, _)) = listings.peek() else {
+        return false;
+    };
+    listings
+        .take_while(|(client, _)| *client == reader)
+        .all(|(_, entries)| entries.iter().all(|entry| entry.1 != ino))
+}
+
+/// The manual page of the system call has this errno, for such a caller.
+fn may_give(op: &Op, errno: i32) -> bool {
+    // An inode that is gone.
+    if matches!(errno, libc::ENOENT | libc::ESTALE) {
+        return !op.is_event();
+    }
+    match op {
+        Op::Lookup { .. } | Op::List { .. } => errno == libc::ENOTDIR,
+        Op::Create { .. } => matches!(
+            errno,
+            libc::EEXIST | libc::EISDIR | libc::ENOTDIR | libc::ELOOP | libc::ENXIO | libc::EINVAL
+        ),
+        Op::Mkdir { .. } | Op::Mkfifo { .. } | Op::Symlink { .. } => {
+            matches!(errno, libc::EEXIST | libc::ENOTDIR)
+        }
+        Op::Link { .. } => matches!(errno, libc::EEXIST | libc::ENOTDIR | libc::EPERM),
+        Op::Unlink { .. } => matches!(errno, libc::EISDIR | libc::ENOTDIR),
+        Op::Rmdir { .. } => matches!(errno, libc::ENOTDIR | libc::ENOTEMPTY | libc::EEXIST),
+        Op::Rename { .. } => matches!(
+            errno,
+            libc::EEXIST | libc::ENOTDIR | libc::EISDIR | libc::ENOTEMPTY | libc::EINVAL
+        ),
+        Op::Readlink { .. } => errno == libc::EINVAL,
+        Op::Truncate { .. } => matches!(errno, libc::EISDIR | libc::EINVAL),
+        Op::Getxattr { .. } | Op::Removexattr { .. } => errno == libc::ENODATA,
+        Op::Lock { .. } => errno == libc::EAGAIN,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::history::{History, Kind as FileKind};
+
+    const SECOND: u64 = 1_000_000_000;
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn judged(op: Op, errno: i32, seconds: u64, happened: &[Happened]) -> Result<(), String> {
+        let history = History::default();
+        let number = history.begin(1, op, 5 * SECOND);
+        let (reply, now) = (Reply::Error(errno), (5 + seconds) * SECOND);
+        history.note_error(number, &reply, now);
+        history.end(number, Outcome::Known(reply), now);
+        check(&history.records(), &history.errors(), happened, PATIENCE)
+    }
+
+    fn fault(kind: Kind, from: u64) -> Happened {
+        Happened {
+            kind,
+            from: from * SECOND,
+        }
+    }
+
+    #[test]
+    fn errors_need_what_explains_them() {
+        let read = || Op::Read {
+            ino: 2,
+            offset: 0,
+            length: 10,
+        };
+        assert!(judged(read(), libc::EIO, 1, &[]).is_err());
+        assert!(judged(read(), libc::EIO, 61, &[]).is_ok());
+        assert!(judged(read(), libc::EIO, 1, &[fault(Kind::BitFlip, 2)]).is_ok());
+        assert!(judged(read(), libc::EIO, 1, &[fault(Kind::BitFlip, 7)]).is_err());
+        assert!(judged(read(), libc::EIO, 1, &[fault(Kind::DataKill, 2)]).is_err());
+        let fsync = || Op::Fsync {
+            ino: 2,
+            data_only: false,
+        };
+        assert!(judged(fsync(), libc::ENOSPC, 1, &[]).is_err());
+        assert!(judged(fsync(), libc::ENOSPC, 1, &[fault(Kind::DiskFull, 1)]).is_ok());
+        assert!(judged(fsync(), libc::EPROTO, 1, &[fault(Kind::DiskFull, 1)]).is_err());
+        assert!(judged(read(), libc::EINVAL, 1, &[]).is_err());
+        assert!(judged(Op::Readlink { ino: 2 }, libc::EINVAL, 1, &[]).is_ok());
+    }
+
+    #[test]
+    fn an_inode_that_is_gone_may_be_told_so_in_any_way_once_the_service_has_died() {
+        let history = History::default();
+        let fsync = Op::Fsync {
+            ino: 2,
+            data_only: false,
+        };
+        let number = history.begin(1, fsync, SECOND);
+        history.end(number, Outcome::Unknown { until: 9 * SECOND }, 2 * SECOND);
+        history.note_error(number, &Reply::Error(libc::EIO), 2 * SECOND);
+        let errors = history.errors();
+        let died = [fault(Kind::MetaKill, 1)];
+        assert!(check(&history.records(), &errors, &died, PATIENCE).is_err());
+        let list = history.begin(9, Op::List { dir: 1 }, 3 * SECOND);
+        let there = |ino| Reply::Listing(vec![(b"a".to_vec(), ino, FileKind::File)]);
+        history.end(list, Outcome::Known(there(2)), 4 * SECOND);
+        assert!(check(&history.records(), &errors, &died, PATIENCE).is_err());
+        history.end(list, Outcome::Known(there(3)), 4 * SECOND);
+        assert!(check(&history.records(), &errors, &died, PATIENCE).is_ok());
+        assert!(check(&history.records(), &errors, &[], PATIENCE).is_err());
+    }
+
+    #[test]
+    fn a_session_that_was_lost_explains_what_its_client_is_told_later() {
+        let history = History::default();
+        history.session_lost(1, 3 * SECOND, 4 * SECOND);
+        let mut numbers = Vec::new();
+        for client in [1, 2] {
+            let close = Op::Close { ino: 2, owner: 0 };
+            let number = history.begin(client, close, 5 * SECOND);
+            history.end(number, Outcome::Unknown { until: 9 * SECOND }, 6 * SECOND);
+            history.note_error(number, &Reply::Error(libc::EIO), 6 * SECOND);
+            numbers.push(number);
+        }
+        let (records, errors) = (history.records(), history.errors());
+        assert!(check(&records, &errors[..1], &[], PATIENCE).is_ok());
+        assert!(check(&records, &errors[1..], &[], PATIENCE).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! Nothing is logged as odd (WARN) or for someone to look at (ERROR) that the faults of the run do not
+//! explain; in a calm run nothing at all. A line that cries wolf would teach operators to look away.
+
+use crate::LogLine;
+use crate::cluster::faults::Kind;
+use std::collections::BTreeSet;
+use tracing::Level;
+
+/// Faults by which a client's renewals do not arrive for as long as a session's term.
+const SESSION_ENDS: &[Kind] = &[
+    Kind::ClientKill,
+    Kind::ClientPause,
+    Kind::ClientCut,
+    Kind::Cut,
+    Kind::OneWayCut,
+];
+/// Faults by which a connection ends before its handshake has.
+const BROKEN_HANDSHAKE: &[Kind] = &[
+    Kind::MetaKill,
+    Kind::MetaPower,
+    Kind::MetaPause,
+    Kind::ClientKill,
+    Kind::ClientPause,
+    Kind::ClientCut,
+    Kind::Cut,
+    Kind::OneWayCut,
+    Kind::Slow,
+    Kind::Reset,
+    Kind::DataKill,
+    Kind::DataPower,
+    Kind::DataPause,
+    Kind::DataCut,
+    Kind::Wipe,
+];
+const DISKS: &[Kind] = &[Kind::DiskFull, Kind::DiskError];
+const BAD_BLOCKS: &[Kind] = &[
+    Kind::BitFlip,
+    Kind::DiskError,
+    Kind::DiskFull,
+    Kind::DataPower,
+];
+const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
+
+/// How a message begins, and any one of the faults that explain it.
+const EXPLAINED: &[(&str, &[Kind])] = &[
+    // Its client is dead, or could not renew it.
+    ("session ends: not renewed in time", SESSION_ENDS),
+    (
+        "a session has not given a lease back in its term",
+        SESSION_ENDS,
+    ),
+    ("the session has been ended", SESSION_ENDS),
+    ("a write lease was lost", SESSION_ENDS),
+    // Of a file whose last name had gone, and that its release, unanswered, had removed. That a lease
+    // on another one is not lost so, the errors that its writer would be told say.
+    ("a write lease was lost", META_DIES),
+    // Gone while the other side still said who it is.
+    ("handshake refused", BROKEN_HANDSHAKE),
+    // A full or failing disk refuses writes and syncs, and what was buffered by then has nowhere to go.
+    ("the store refused an operation", DISKS),
+    ("the pair's epoch could not be recorded", DISKS),
+    ("objects could not be made stable", DISKS),
+    ("an object could not be made stable", DISKS),
+    ("cannot undo a failed write", DISKS),
+    ("a region cannot be made equal now", DISKS),
+    ("written bytes are lost", DISKS),
+    ("write-back for a revocation failed", DISKS),
+    // Written in part, or turned over by a disk; the twin has the block.
+    ("bad blocks were healed", BAD_BLOCKS),
+    ("bad blocks would be written in part", BAD_BLOCKS),
+    // Of a write that nobody had been told of: that others can be read, the last reader says.
+    ("blocks are bad in the copy that counts", BAD_BLOCKS),
+    // A batch was being written when the server died: nobody had been told of it.
+    ("cutting the torn tail of the journal", META_DIES),
+    // Leases came back to a server that died before it had journaled that.
+    ("settling files whose leases were given back", META_DIES),
+    // That is what being stopped is.
+    ("this server stood still", &[Kind::MetaPause]),
+];
+
+/// Judges the grave lines of a run by the faults that it had.
+///
+/// # Errors
+/// The lines that nothing explains.
+pub fn check(lines: &[LogLine], faults: &BTreeSet<Kind>) -> Result<(), String> {
+    let unexpected: Vec<String> = lines
+        .iter()
+        .filter(|line| line.level <= Level::WARN && !is_explained(line, faults))
+        .map(LogLine::to_string)
+        .collect();
+    if unexpected.is_empty() {
+        return Ok(());
+    }
+    let first = &unexpected[..unexpected.len().min(5)];
+    Err(format!(
+        "{} log lines that the faults {faults:?} do not explain:\n  {}",
+        unexpected.len(),
+        first.join("\n  ")
+    ))
+}
+
+fn is_explained(line: &LogLine, faults: &BTreeSet<Kind>) -> bool {
+    EXPLAINED.iter().any(|(message, kinds)| {
+        line.message.starts_with(message) && kinds.iter().any(|kind| faults.contains(kind))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(level: Level, message: &str) -> LogLine {
+        LogLine {
+            nanos: 5,
+            node: "meta".into(),
+            level,
+            target: "weft_meta".into(),
+            text: format!("{message} session=5"),
+            message: message.into(),
+        }
+    }
+
+    #[test]
+    fn a_line_needs_a_fault_that_explains_it() {
+        let ends = line(Level::WARN, "session ends: not renewed in time");
+        let strange = line(Level::ERROR, "a batch was lost");
+        let told = line(Level::INFO, "serving");
+        let calm = BTreeSet::new();
+        let kill = BTreeSet::from([Kind::ClientKill]);
+        let other = BTreeSet::from([Kind::DataKill]);
+        assert!(check(&[ends.clone(), told.clone()], &kill).is_ok());
+        assert!(check(std::slice::from_ref(&ends), &calm).is_err());
+        assert!(check(&[ends], &other).is_err());
+        assert!(check(&[strange], &kill).is_err());
+        assert!(check(&[told], &calm).is_ok());
+    }
+}

@@ -1,0 +1,46 @@
+//! There is an order of all operations, each between its beginning and its end, in which a reference
+//! file system answers as Weft did ([`crate::oracle`]).
+
+use crate::oracle::history::Record;
+use crate::oracle::linearize;
+
+/// Judges a run's history. `Some` for what could not be decided: too much was unknown.
+///
+/// # Errors
+/// The first operation that no order explains.
+pub fn check(records: Vec<Record>) -> Result<Option<String>, String> {
+    const ROOT: u64 = 1;
+    match linearize::check(&linearize::prepared(records), ROOT) {
+        Ok(_) => Ok(None),
+        Err(violation) if violation.is_undecided => Ok(Some(violation.text)),
+        Err(violation) => Err(violation.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::history::{History, Op, Outcome, Reply};
+
+    #[test]
+    fn a_name_that_was_made_and_is_gone_is_found_out() {
+        let lookup = || Op::Lookup {
+            parent: 1,
+            name: b"d".to_vec(),
+        };
+        let history = History::default();
+        let missing = history.begin(1, lookup(), 10);
+        history.end(missing, Outcome::Known(Reply::Absent), 20);
+        assert_eq!(check(history.records()), Ok(None));
+        let made = Op::Mkfifo {
+            parent: 1,
+            name: b"d".to_vec(),
+            mode: 0o600,
+        };
+        let made = history.begin(1, made, 30);
+        history.end(made, Outcome::Known(Reply::Done), 40);
+        let missing = history.begin(2, lookup(), 50);
+        history.end(missing, Outcome::Known(Reply::Absent), 60);
+        assert!(check(history.records()).is_err());
+    }
+}
