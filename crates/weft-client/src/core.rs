@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub created: Notify,
     /// Revocations that were answered.
     pub revocations: Cell<u64>,
+    /// Those with whose answers size and times were told.
+    pub handovers: Cell<u64>,
 }
 
 /// A create under way.
@@ -120,6 +122,7 @@ impl Core {
             creating: RefCell::default(),
             created: Notify::new(),
             revocations: Cell::new(0),
+            handovers: Cell::new(0),
             env,
             settings,
         })
@@ -250,9 +253,7 @@ impl Core {
             .into_iter()
             .flatten()
         {
-            let granted = link.generation == self.session.generation()
-                && leases.iter().any(|lease| lease.ino == attr.ino);
-            self.take_changed(attr, granted);
+            self.take_changed(attr, self.granted(link, leases, attr.ino));
         }
     }
 
@@ -265,18 +266,24 @@ impl Core {
 
     /// Asks the server for an inode.
     pub async fn fetch_inode(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
-        let (reply, link) = self
-            .session
-            .ask(self, |link| GetInodeRequest {
-                session: link.session,
-                epoch: link.epoch,
-                cred: Some(root_cred()),
-                ino,
-            })
-            .await?;
-        let granted = self.take_leases(&link, &reply.leases, ino);
-        let inode = reply.inode.ok_or(Errno(libc::EIO))?;
-        Ok(self.take_inode(&inode, granted))
+        loop {
+            let handovers = self.handovers.get();
+            let (reply, link) = self
+                .session
+                .ask(self, |link| GetInodeRequest {
+                    session: link.session,
+                    epoch: link.epoch,
+                    cred: Some(root_cred()),
+                    ino,
+                })
+                .await?;
+            let granted = self.take_leases(&link, &reply.leases, ino);
+            let inode = reply.inode.ok_or(Errno(libc::EIO))?;
+            let (node, known) = self.take_inode(&inode, granted);
+            if known.leased || !node.handed_over_since(handovers) {
+                return Ok((node, known));
+            }
+        }
     }
 
     /// Attributes under a lease if there is one, else asked.

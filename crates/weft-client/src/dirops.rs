@@ -96,6 +96,7 @@ impl Core {
             None => {}
         }
         let change = self.change_of(parent);
+        let handovers = self.handovers.get();
         let (reply, link) = self
             .session
             .ask(self, |link| LookupRequest {
@@ -112,27 +113,40 @@ impl Core {
             name_leased: false,
         };
         let mut state = NameState::Absent;
+        let mut is_old = false;
         if let Some(inode) = &reply.inode {
             let ino = inode.attr.map_or(0, |attr| attr.ino);
             let of_inode = self.granted(&link, &reply.leases, ino);
-            let (_, known) = self.take_inode(inode, of_inode);
+            let (node, known) = self.take_inode(inode, of_inode);
             state = NameState::Present(ino);
+            is_old = !known.leased && node.handed_over_since(handovers);
             found.entry = Some(known);
         }
         if granted {
             found.name_leased = self.put_name(parent, name, state, change);
+        }
+        if is_old && let NameState::Present(ino) = state {
+            match self.fetch_inode(ino).await {
+                Ok((_, known)) => found.entry = Some(known),
+                // It has gone since: the reply is the last news of it.
+                Err(Errno(libc::ENOENT | libc::ESTALE)) => {}
+                Err(errno) => return Err(errno),
+            }
         }
         Ok(found)
     }
 
     /// The reply's leases (which have been taken) hold one on this inode that stands.
     pub fn granted(&self, link: &Link, leases: &[Lease], ino: u64) -> bool {
+        let mut of_inode = leases.iter().filter(|lease| lease.ino == ino);
+        of_inode.any(|lease| self.stands(link, lease))
+    }
+
+    /// A reply's lease (which has been taken) stands.
+    pub fn stands(&self, link: &Link, lease: &Lease) -> bool {
+        let node = self.nodes.get(lease.ino);
         link.generation == self.session.generation()
-            && leases.iter().any(|lease| lease.ino == ino)
-            && self
-                .nodes
-                .get(ino)
-                .is_some_and(|node| node.state.borrow().lease.may_answer())
+            && node.is_some_and(|node| node.state.borrow().lease.stands(lease.seq))
     }
 
     /// Takes over a reply to a change that made something.

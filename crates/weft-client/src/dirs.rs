@@ -128,6 +128,7 @@ impl Core {
     ) -> Result<()> {
         let node = &handle.node;
         let change = node.state.borrow().attr.map_or(0, |attr| attr.change);
+        let handovers = self.handovers.get();
         let (reply, link) = self
             .session
             .ask(self, |link| ReaddirRequest {
@@ -142,18 +143,15 @@ impl Core {
             .await?;
         self.take_leases(&link, &reply.leases, node.ino);
         let granted = self.granted(&link, &reply.leases, node.ino);
-        let leased: FixedSet<u64> = if link.generation == self.session.generation() {
-            reply.leases.iter().map(|lease| lease.ino).collect()
-        } else {
-            FixedSet::default()
-        };
+        let standing = reply.leases.iter().filter(|l| self.stands(&link, l));
+        let leased: FixedSet<u64> = standing.map(|lease| lease.ino).collect();
         let mut entries = Vec::with_capacity(reply.entries.len());
         let mut last = after;
         for entry in reply.entries {
             last = entry.cookie;
-            let known = entry.inode.as_ref().map(|inode| {
-                let standing = leased.contains(&entry.ino);
-                self.take_inode(inode, standing).1
+            let known = entry.inode.as_ref().and_then(|inode| {
+                let (node, known) = self.take_inode(inode, leased.contains(&entry.ino));
+                (known.leased || !node.handed_over_since(handovers)).then_some(known)
             });
             entries.push(DirEntry {
                 kind: entry.kind(),

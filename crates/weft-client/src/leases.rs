@@ -88,21 +88,25 @@ impl LeaseState {
         self.losses
     }
 
+    /// No revocation that has been answered came after this grant.
+    fn is_in_force(&self, seq: u64) -> bool {
+        // A reply may be read after the revocation that followed it on the wire. While that is not
+        // answered, the grant still stands, to be given back with it.
+        let follows = |g: GivingBack| g.seq > seq && g.seq == self.revoked;
+        !self.leaving && (seq > self.revoked || self.giving_back.is_some_and(follows))
+    }
+
+    /// What came with a grant that was taken may be kept: it stands. What is held may be less than
+    /// it gave, and that is of another time.
+    pub fn stands(&self, seq: u64) -> bool {
+        self.may_answer() && self.is_in_force(seq)
+    }
+
     /// A grant came. False: it is older than a revocation that has been answered, so it is void and
     /// what came with it may not be kept.
     pub fn grant(&mut self, mode: Mode, seq: u64) -> bool {
-        if self.leaving {
+        if !self.is_in_force(seq) {
             return false;
-        }
-        if seq <= self.revoked {
-            // A reply may be read after the revocation that followed it on the wire. While that is
-            // not answered, the grant still stands, to be given back with it.
-            let stands = self
-                .giving_back
-                .is_some_and(|g| g.seq > seq && g.seq == self.revoked);
-            if !stands {
-                return false;
-            }
         }
         if seq >= self.granted {
             self.granted = seq;
@@ -257,6 +261,20 @@ mod tests {
         assert_eq!(lease.begin(Mode::Read), Admission::Ask);
         assert!(lease.grant(Mode::Read, 7));
         assert_eq!(lease.begin(Mode::Read), Admission::Begun);
+    }
+
+    #[test]
+    fn what_came_with_a_void_grant_is_not_kept_under_the_lease_that_is_left() {
+        let mut lease = held(Mode::Write, 4);
+        assert!(lease.begin_giving_back(Mode::Read, 6));
+        assert!(lease.stands(5), "while that is not answered");
+        lease.finish_giving_back();
+        assert_eq!(lease.mode(), Mode::Read);
+        assert!(!lease.stands(5), "sizes have been told since");
+        assert!(lease.grant(Mode::Read, 7));
+        assert!(lease.stands(7));
+        lease.lose(Mode::None);
+        assert!(!lease.stands(7));
     }
 
     #[test]

@@ -131,6 +131,8 @@ pub(crate) struct NodeState {
     pub unlinked: bool,
     /// Revocations that are to be answered when the lease has been given back.
     pub answers: Vec<Replier>,
+    /// Of [`crate::core::Core::handovers`], the last of this inode.
+    pub handover: u64,
     /// Counts this file's cuts and writes: what was read ahead under another count is not used.
     pub version: u64,
 }
@@ -175,6 +177,12 @@ impl Node {
             attr,
             leased: state.lease.may_keep(),
         })
+    }
+
+    /// Size and times were told with the answer to a revocation after so many handovers: what was
+    /// asked of the server before that, and came without a lease, may not know them.
+    pub fn handed_over_since(&self, handovers: u64) -> bool {
+        self.state.borrow().handover > handovers
     }
 
     /// An errno that a flush left since `seen`, once.

@@ -142,6 +142,8 @@ impl Core {
         if owed.is_some()
             && let Some(attr) = attr
         {
+            self.handovers.set(self.handovers.get() + 1);
+            state.handover = self.handovers.get();
             self.unconfirmed.borrow_mut().push(GivenBack {
                 node: node.clone(),
                 generation: self.session.generation(),
