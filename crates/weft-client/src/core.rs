@@ -596,7 +596,7 @@ impl Core {
                 lost,
                 "a write lease was lost: what was not written back is gone"
             );
-            state.buffer.fail(libc::EIO);
+            self.writeback.fail(&mut state, libc::EIO);
             state.buffer.waiting = Default::default();
             state.buffer.ready.clear();
             state.buffer.told = state.buffer.changes;

@@ -195,6 +195,11 @@ impl Core {
         self.confirm(node).await
     }
 
+    /// Everything is with the servers.
+    ///
+    /// # Errors
+    /// That of a file that was not synced; or, once, what was lost since the last time, though it
+    /// was of a file that nobody has open any more.
     pub async fn sync_all(self: &Rc<Self>) -> Result<()> {
         let mut first = Ok(());
         let nodes = self.unwritten();
@@ -206,18 +211,13 @@ impl Core {
             self.want_tell(node);
         }
         for node in &nodes {
-            let failures = node.state.borrow().buffer.failures;
             let synced = self.sync_node(node).await;
-            let failed = node.state.borrow().buffer.failures != failures;
-            if first.is_ok() {
-                first = if failed {
-                    Err(Errno(node.state.borrow().buffer.failure))
-                } else {
-                    synced
-                };
-            }
+            first = first.and(synced);
         }
-        first
+        match self.writeback.failure.take() {
+            Some(errno) => Err(Errno(errno)),
+            None => first,
+        }
     }
 
     // ---- reading ----

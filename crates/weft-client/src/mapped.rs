@@ -63,7 +63,7 @@ impl Core {
                 let mut state = node.state.borrow_mut();
                 let bytes: usize = state.aside.drain(..).map(|(_, data)| data.len()).sum();
                 tracing::error!(ino = node.ino, bytes, errno, "bytes of a mapping are lost");
-                state.buffer.fail(*errno);
+                self.writeback.fail(&mut state, *errno);
             }
         }
         node.state.borrow_mut().is_announcing = false;

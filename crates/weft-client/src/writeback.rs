@@ -52,6 +52,8 @@ pub(crate) struct Writeback {
     telling: Cell<usize>,
     leaving: RefCell<VecDeque<Rc<Node>>>,
     giving: Cell<usize>,
+    /// The errno of the last failure since all was synced: a close that did not wait told nobody.
+    pub failure: Cell<Option<i32>>,
 }
 
 /// One write to a data server.
@@ -82,7 +84,14 @@ impl Writeback {
             telling: Cell::new(0),
             leaving: RefCell::default(),
             giving: Cell::new(0),
+            failure: Cell::new(None),
         }
+    }
+
+    /// Written bytes are lost.
+    pub fn fail(&self, state: &mut NodeState, errno: i32) {
+        state.buffer.fail(errno);
+        self.failure.set(Some(errno));
     }
 
     /// Bytes in all buffers, those that are on their way included.
@@ -285,7 +294,7 @@ impl Core {
         }
         if let Err(Errno(errno)) = result {
             tracing::error!(ino = node.ino, bytes, errno, "written bytes are lost");
-            state.buffer.fail(errno);
+            writeback.fail(&mut state, errno);
         }
         if let Some(round) = state.buffer.wanted
             && !state.buffer.is_outstanding(round)

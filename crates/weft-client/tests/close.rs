@@ -113,6 +113,23 @@ fn a_close_waits_where_room_is_short_and_tells_what_failed() {
 }
 
 #[test]
+fn what_failed_after_a_close_is_told_to_whoever_syncs_all() {
+    with_stand_ins(1, async |cluster| {
+        let a = slow(&cluster, 1 << 40).await;
+        for name in [b"f", b"g"] {
+            cluster.stores[0].write_errno.set(libc::ENOSPC);
+            let (_, handle) = make(&a, name).await;
+            a.write(handle, 0, pattern(2, 4096), false).await.unwrap();
+            assert_eq!(close(&a, handle).await, Ok(()), "it does not wait");
+            cluster.env.sleep(SLOW * 2).await;
+            cluster.stores[0].write_errno.set(0);
+            assert_eq!(a.sync_all().await, Err(Errno(libc::ENOSPC)));
+            assert_eq!(a.sync_all().await, Ok(()), "once");
+        }
+    });
+}
+
+#[test]
 fn what_replaces_older_content_is_written_first() {
     with_stand_ins(1, async |cluster| {
         let a = slow(&cluster, 1 << 40).await;
