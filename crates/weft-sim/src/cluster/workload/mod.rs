@@ -1,0 +1,255 @@
+//! A client that does random things to a small tree, and writes down what it was told.
+//!
+//! It knows only inodes that its own answers have named, as a kernel does. Everything is recorded in
+//! the history before it is sent and after it is answered, in the world's time.
+
+mod draw;
+mod everything;
+mod files;
+mod inodes;
+mod locks;
+mod names;
+
+pub use draw::OPERATIONS;
+
+use super::coverage::Coverage;
+use crate::Clock;
+use crate::oracle::history::{ClientId, History, Kind, Op, Outcome, Reply, Seen};
+use crate::rng::Rng;
+use draw::{Try, WEIGHTS};
+use files::Handle;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_client::{Attr, Client, Cred, Errno, FileKind, Known};
+use weft_env::Env;
+
+/// An operation that failed with EIO may take effect as late as this after its answer: what it sent
+/// may be held by a cut, and cuts end.
+const LATE: Duration = Duration::from_secs(15);
+
+/// A client's session, as far as the history knows it.
+pub struct Life {
+    client: Client,
+    /// The session, and since when it is this one.
+    session: Cell<(u64, u64)>,
+}
+
+impl Life {
+    /// The client itself, to be looked at.
+    pub(in crate::cluster) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Since when the session may have been lost, if it has been.
+    pub fn lost_since(&self) -> Option<u64> {
+        let (known, since) = self.session.get();
+        (self.client.session() != known).then_some(since)
+    }
+
+    /// The session; 0 for none.
+    pub fn session(&self) -> u64 {
+        self.client.session()
+    }
+}
+
+/// What the clients of a run share.
+#[derive(Clone)]
+pub struct Shared {
+    /// All their operations.
+    pub history: History,
+    /// The world's time.
+    pub clock: Clock,
+    /// Operations by fault.
+    pub coverage: Coverage,
+    /// Set when the clients should come to an end.
+    pub stop: Rc<Cell<bool>>,
+    /// Clients that have come to their end.
+    pub finished: Rc<Cell<u32>>,
+    /// The session of each life of a client.
+    pub lives: Rc<RefCell<BTreeMap<ClientId, Rc<Life>>>>,
+}
+
+/// One life of a client.
+pub struct Worker {
+    id: ClientId,
+    env: Env,
+    client: Client,
+    shared: Shared,
+    rng: Rng,
+    cred: Cred,
+    directories: Vec<u64>,
+    files: Vec<u64>,
+    symlinks: Vec<u64>,
+    handles: Vec<Handle>,
+    life: Rc<Life>,
+    /// What names this client has seen, so that most operations find something.
+    names: BTreeMap<(u64, Vec<u8>), u64>,
+}
+
+fn kind_of(kind: i32) -> Kind {
+    match FileKind::try_from(kind) {
+        Ok(FileKind::Directory) => Kind::Directory,
+        Ok(FileKind::Symlink) => Kind::Symlink,
+        Ok(FileKind::Fifo) => Kind::Fifo,
+        _ => Kind::File,
+    }
+}
+
+fn seen(attr: &Attr) -> Seen {
+    Seen {
+        ino: attr.ino,
+        kind: kind_of(attr.kind),
+        mode: attr.mode,
+        nlink: attr.nlink,
+        size: attr.size,
+    }
+}
+
+fn known(result: Result<Known, Errno>) -> Reply {
+    match result {
+        Ok(known) => Reply::Entry(seen(&known.attr)),
+        Err(Errno(errno)) => Reply::Error(errno),
+    }
+}
+
+fn done<T>(result: Result<T, Errno>) -> Reply {
+    match result {
+        Ok(_) => Reply::Done,
+        Err(Errno(errno)) => Reply::Error(errno),
+    }
+}
+
+impl Worker {
+    /// A client that works on `client`'s cluster as `id`.
+    pub fn new(id: ClientId, env: Env, client: Client, shared: Shared, rng: Rng) -> Worker {
+        let root = client.root();
+        let life = Rc::new(Life {
+            session: Cell::new((client.session(), shared.clock.now())),
+            client: client.clone(),
+        });
+        shared.lives.borrow_mut().insert(id, life.clone());
+        Worker {
+            life,
+            id,
+            env,
+            client,
+            shared,
+            rng,
+            cred: Cred {
+                uid: 0,
+                gid: 0,
+                groups: Vec::new(),
+            },
+            directories: vec![root],
+            files: Vec::new(),
+            symlinks: Vec::new(),
+            handles: Vec::new(),
+            names: BTreeMap::new(),
+        }
+    }
+
+    /// Does operations until none is left, or it is told to stop, then closes its handles.
+    /// `even`: every kind equally often, and slowly, so that many meet a fault.
+    pub async fn run(&mut self, left: &Cell<usize>, even: bool) {
+        let weight = |&(weight, _): &(u32, Try)| if even { 1 } else { weight };
+        let weights: Vec<u32> = WEIGHTS.iter().map(weight).collect();
+        while left.get() > 0 && !self.shared.stop.get() {
+            left.set(left.get() - 1);
+            let pause = match self.rng.below(10) {
+                _ if even => self.rng.below(600_000),
+                0..=4 => 0,
+                5..=8 => self.rng.below(5_000),
+                _ => self.rng.below(200_000),
+            };
+            if pause > 0 {
+                self.env.sleep(Duration::from_micros(pause)).await;
+            }
+            let (_, choice) = WEIGHTS[self.rng.weighted(&weights)];
+            self.attempt(choice).await;
+        }
+        while !self.handles.is_empty() {
+            self.close(0).await;
+        }
+    }
+
+    async fn attempt(&mut self, choice: Try) {
+        match choice {
+            Try::Create => self.create().await,
+            Try::Mkdir | Try::Mkfifo | Try::Symlink => self.make(choice).await,
+            Try::Link => self.link().await,
+            Try::Unlink | Try::Rmdir => self.remove(choice).await,
+            Try::Rename | Try::Exchange => self.rename(choice == Try::Exchange).await,
+            Try::Lookup => self.lookup().await,
+            Try::List => self.list().await,
+            Try::Open => self.open().await,
+            Try::Close => {
+                if !self.handles.is_empty() {
+                    let index = self.rng.below(self.handles.len() as u64) as usize;
+                    self.close(index).await;
+                }
+            }
+            Try::Read
+            | Try::Write
+            | Try::Append
+            | Try::Fsync
+            | Try::Punch
+            | Try::Zero
+            | Try::Extend
+            | Try::Lock => self.on_handle(choice).await,
+            _ => self.on_inode(choice).await,
+        }
+    }
+
+    /// Records an operation around what does it.
+    async fn record(&self, op: Op, call: impl AsyncFnOnce(usize) -> Reply) -> Reply {
+        let name = op.name();
+        let writes_data = op.writes_data();
+        let before = self.shared.coverage.active();
+        let number = self
+            .shared
+            .history
+            .begin(self.id, op, self.shared.clock.now());
+        let reply = call(number).await;
+        let now = self.shared.clock.now();
+        let outcome = match &reply {
+            Reply::Error(libc::EIO) => Outcome::Unknown {
+                until: now + LATE.as_nanos() as u64,
+            },
+            Reply::Error(libc::ENOSPC) if writes_data => Outcome::Partly,
+            reply => Outcome::Known(reply.clone()),
+        };
+        self.shared.history.end(number, outcome, now);
+        self.shared.history.note_error(number, &reply, now);
+        self.note_lost_session(now);
+        self.shared.coverage.met(name, &before);
+        reply
+    }
+
+    /// Writes down that the service has ended the session, if it has. When, only it knows: after
+    /// the session began.
+    fn note_lost_session(&self, now: u64) {
+        let session = self.client.session();
+        if session != 0
+            && let Some(since) = self.life.lost_since()
+        {
+            let history = &self.shared.history;
+            history.session_lost(self.id, since, now);
+            self.life.session.set((session, now));
+        }
+    }
+
+    /// Ends the session in good order.
+    pub async fn leave(self) -> Result<(), Errno> {
+        let since = self.shared.clock.now();
+        let left = self.client.close().await;
+        let now = self.shared.clock.now();
+        let history = &self.shared.history;
+        match (&left, self.life.lost_since()) {
+            (Ok(()), None) => history.session_left(self.id, since, now),
+            (_, lost) => history.session_lost(self.id, lost.unwrap_or(since), now),
+        }
+        left
+    }
+}
