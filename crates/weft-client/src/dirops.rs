@@ -374,7 +374,7 @@ impl Core {
     }
 
     /// Waits for what a close has left to be written.
-    async fn flush_closed(self: &Rc<Self>, node: &Rc<Node>) {
+    pub async fn flush_closed(self: &Rc<Self>, node: &Rc<Node>) {
         if let Err(errno) = self.flush_data(node).await {
             // The node keeps what failed for its handles.
             tracing::debug!(ino = node.ino, %errno, "not flushed in time");

@@ -167,6 +167,33 @@ fn nothing_is_on_its_way_to_a_file_that_is_unlinked() {
 }
 
 #[test]
+fn the_last_close_of_an_unlinked_file_writes_before_its_objects_go() {
+    with_stand_ins(1, async |cluster| {
+        let (a, b) = (slow(&cluster, 1 << 40).await, cluster.client().await);
+        // Another client has the first one open, and reads what was written.
+        let (ino, shared) = make(&a, b"f").await;
+        let kept = open(&b, b"f").await;
+        let (lone, handle) = make(&a, b"g").await;
+        for name in [b"f", b"g"] {
+            a.unlink(&root(), a.root(), name).await.unwrap();
+        }
+        for handle in [shared, handle] {
+            a.write(handle, 0, pattern(3, 4096), false).await.unwrap();
+            close(&a, handle).await.unwrap();
+        }
+        let got = b.read(kept, 0, 20_000).await.unwrap().concat();
+        assert_eq!(got, pattern(3, 4096));
+        cluster.env.sleep(SLOW * 2).await;
+        let held = |of: u64| cluster.stores[0].objects.borrow().keys().any(|o| o.0 == of);
+        assert!(held(ino) && !held(lone), "it came back");
+        close(&b, kept).await.unwrap();
+        while held(ino) {
+            cluster.env.sleep(Duration::from_millis(5)).await;
+        }
+    });
+}
+
+#[test]
 fn the_end_of_a_client_waits_for_what_was_closed() {
     with_stand_ins(1, async |cluster| {
         let a = slow(&cluster, 1 << 40).await;
