@@ -64,8 +64,8 @@ fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
         // one was at one.
         let runs = match kind {
             faults::Kind::ClientKill => 16,
-            kind if kind < faults::Kind::ClientKill => 4,
-            _ => 2,
+            kind if kind < faults::Kind::ClientKill => 10,
+            _ => 3,
         };
         let options = Options {
             storm: Some(kind),

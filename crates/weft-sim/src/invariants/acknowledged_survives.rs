@@ -125,6 +125,7 @@ fn changed_bytes(record: &Record, ino: u64) -> Option<(u64, u64)> {
         Op::Open { truncate: true, .. } => Some((0, u64::MAX)),
         Op::Truncate { size, .. } => Some((*size, u64::MAX)),
         Op::Write { append: true, .. } => None,
+        Op::Copy { to, length, .. } => Some((*to, to + length)),
         Op::Write { offset, length, .. }
         | Op::Punch { offset, length, .. }
         | Op::ZeroRange { offset, length, .. } => Some((*offset, offset + length)),

@@ -61,9 +61,21 @@ fn judge(
         }
         libc::ENOSPC if before(&[Kind::DiskFull]) => Ok(()),
         libc::ENOSPC => Err("no disk has been full"),
+        libc::EDEADLK if !is_circle(records, record) => Err("nobody else waited"),
         errno if may_give(&record.op, errno) => Ok(()),
         _ => Err("the call does not give that"),
     }
+}
+
+/// Somebody else waited for a lock, too.
+fn is_circle(records: &[Record], record: &Record) -> bool {
+    let waits = |other: &Record| {
+        other.client != record.client
+            && matches!(other.op, Op::Lock { wait: true, .. })
+            && other.invoked <= record.returned
+            && record.invoked <= other.returned
+    };
+    records.iter().any(waits)
 }
 
 /// No name leads to the inode at the end: only a caller that keeps numbers, as this workload does and
@@ -114,7 +126,11 @@ fn may_give(op: &Op, errno: i32) -> bool {
         Op::Readlink { .. } => errno == libc::EINVAL,
         Op::Truncate { .. } => matches!(errno, libc::EISDIR | libc::EINVAL),
         Op::Getxattr { .. } | Op::Removexattr { .. } => errno == libc::ENODATA,
-        Op::Lock { .. } => errno == libc::EAGAIN,
+        Op::Lock { wait, .. } => errno == if *wait { libc::EDEADLK } else { libc::EAGAIN },
+        Op::Seek { .. } => errno == libc::ENXIO,
+        Op::Access { .. } | Op::OpenAsUser { .. } => errno == libc::EACCES,
+        Op::ChmodAsUser { .. } => errno == libc::EPERM,
+        Op::UnlinkAsUser { .. } => matches!(errno, libc::EACCES | libc::ENOTDIR),
         _ => false,
     }
 }
@@ -163,6 +179,15 @@ mod tests {
         assert!(judged(fsync(), libc::ENOSPC, 1, &[fault(Kind::DiskFull, 1)]).is_ok());
         assert!(judged(fsync(), libc::EPROTO, 1, &[fault(Kind::DiskFull, 1)]).is_err());
         assert!(judged(read(), libc::EINVAL, 1, &[]).is_err());
+        let wait = Op::Lock {
+            ino: 2,
+            owner: 0,
+            first: 0,
+            last: 0,
+            exclusive: Some(true),
+            wait: true,
+        };
+        assert!(judged(wait, libc::EDEADLK, 1, &[]).is_err(), "no circle");
         assert!(judged(Op::Readlink { ino: 2 }, libc::EINVAL, 1, &[]).is_ok());
     }
 

@@ -14,8 +14,8 @@ const SESSION_ENDS: &[Kind] = &[
     Kind::Cut,
     Kind::OneWayCut,
 ];
-/// Faults by which a connection ends before its handshake has.
-const BROKEN_HANDSHAKE: &[Kind] = &[
+/// Faults by which connections end, some before their handshakes have.
+const CONNECTION_ENDS: &[Kind] = &[
     Kind::MetaKill,
     Kind::MetaPower,
     Kind::MetaPause,
@@ -55,7 +55,10 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     // on another one is not lost so, the errors that its writer would be told say.
     ("a write lease was lost", META_DIES),
     // Gone while the other side still said who it is.
-    ("handshake refused", BROKEN_HANDSHAKE),
+    ("handshake refused", CONNECTION_ENDS),
+    // Nothing comes back: the other side is gone, cut off, or waits for its disk.
+    ("silent", CONNECTION_ENDS),
+    ("silent", &[Kind::DiskHang]),
     // A full or failing disk refuses writes and syncs, and what was buffered by then has nowhere to go.
     ("the store refused an operation", DISKS),
     ("the pair's epoch could not be recorded", DISKS),
@@ -63,17 +66,31 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("an object could not be made stable", DISKS),
     ("cannot undo a failed write", DISKS),
     ("a region cannot be made equal now", DISKS),
+    ("copies differ after a failed change", DISKS),
+    ("housekeeping of the modified list failed", DISKS),
+    ("cannot write the modified list anew", DISKS),
+    ("no room in the modified list", DISKS),
+    ("cannot read a checksum page", DISKS),
+    ("bad blocks were not healed", DISKS),
     ("written bytes are lost", DISKS),
     ("write-back for a revocation failed", DISKS),
     // Written in part, or turned over by a disk; the twin has the block.
     ("bad blocks were healed", BAD_BLOCKS),
+    ("a checksum page is damaged", BAD_BLOCKS),
     ("bad blocks would be written in part", BAD_BLOCKS),
     // Of a write that nobody had been told of: that others can be read, the last reader says.
+    (
+        "blocks are bad and there is no other current copy",
+        BAD_BLOCKS,
+    ),
     ("blocks are bad in the copy that counts", BAD_BLOCKS),
     // A batch was being written when the server died: nobody had been told of it.
     ("cutting the torn tail of the journal", META_DIES),
-    // Leases came back to a server that died before it had journaled that.
-    ("settling files whose leases were given back", META_DIES),
+    // A client gave leases back, and the connection or the server ended before that was journaled.
+    (
+        "settling files whose leases were given back",
+        CONNECTION_ENDS,
+    ),
     // That is what being stopped is.
     ("this server stood still", &[Kind::MetaPause]),
 ];

@@ -8,6 +8,9 @@ use super::intervals::Intervals;
 use crate::rng::fold;
 use std::ops::Range;
 
+/// Holes are whole blocks.
+const BLOCK: u64 = 4096;
+
 /// What a byte may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
@@ -17,7 +20,7 @@ pub enum Value {
     Written {
         /// Record number.
         write: usize,
-        /// File offset of its first byte.
+        /// File offset of its first byte; of a copy, where that would lie (below zero it wraps).
         base: u64,
     },
     /// Not known at all.
@@ -49,8 +52,21 @@ impl Value {
     fn gives(self, offset: u64, byte: u8) -> bool {
         match self {
             Value::Zero => byte == 0,
-            Value::Written { write, base } => byte == pattern(write, offset - base),
+            Value::Written { write, base } => byte == pattern(write, offset.wrapping_sub(base)),
             Value::Any => true,
+        }
+    }
+}
+
+impl Value {
+    /// What it is in a copy that lies `to` where the original lies `from`.
+    fn moved(self, from: u64, to: u64) -> Value {
+        match self {
+            Value::Written { write, base } => Value::Written {
+                write,
+                base: base.wrapping_add(to).wrapping_sub(from),
+            },
+            other => other,
         }
     }
 }
@@ -183,6 +199,54 @@ impl Content {
         if sync && let Some(unsynced) = &mut self.unsynced {
             let size = &mut unsynced.older_size;
             *size = (size.0.max(range.end), size.1.max(range.end));
+        }
+    }
+
+    /// `length` bytes of `source` from `from` are written at `to`, unsynced.
+    pub fn copy(&mut self, client: ClientId, source: &Content, from: u64, to: u64, length: u64) {
+        if length == 0 {
+            return;
+        }
+        let range = to..to + length;
+        self.keep_older(client, range.clone());
+        for (run, values) in source.bytes.runs(from..from + length) {
+            let mut moved: Values = values.iter().map(|value| value.moved(from, to)).collect();
+            moved.sort_unstable();
+            let start = run.start - from + to;
+            self.bytes.set(start..start + (run.end - run.start), moved);
+        }
+        self.size = (self.size.0.max(range.end), self.size.1.max(range.end));
+    }
+
+    /// Bytes that nobody knows are written, unsynced.
+    pub fn write_anything(&mut self, client: ClientId, range: Range<u64>) {
+        self.write(client, range, Value::Any, false);
+    }
+
+    fn may_be_hole(&self, range: Range<u64>) -> bool {
+        let may = |values: &Values| values.contains(&Value::Zero) || values.contains(&Value::Any);
+        range.is_empty() || self.bytes.runs(range).iter().all(|(_, values)| may(values))
+    }
+
+    /// Looking for data (or a hole) from `offset` on may find it at `found`; none: past the end.
+    pub fn may_seek(
+        &mut self,
+        client: ClientId,
+        offset: u64,
+        hole: bool,
+        found: Option<u64>,
+    ) -> bool {
+        self.touch(client);
+        let (low, high) = self.size;
+        match found {
+            // A hole is always there: at the end.
+            None => low <= offset || !hole && self.may_be_hole(offset..high),
+            Some(found) if found < offset || offset >= high => false,
+            Some(found) if hole => {
+                let block = (found / BLOCK + 1) * BLOCK;
+                found <= high && self.may_be_hole(found..block.min(low).max(found))
+            }
+            Some(found) => found < high && self.may_be_hole(offset..found),
         }
     }
 
@@ -432,6 +496,44 @@ mod tests {
         assert!(file.see_bytes(2, 0, 200, &both).is_ok());
         file.client_gone(1);
         assert!(file.see_bytes(2, 0, 100, &old).is_err());
+    }
+
+    #[test]
+    fn a_copy_holds_what_the_original_held() {
+        let mut original = Content::default();
+        original.write(1, 100..200, written(1, 100), true);
+        let mut copy = Content::default();
+        copy.write(1, 0..10, written(2, 0), true);
+        copy.copy(2, &original, 90, 5, 60);
+        assert_eq!(copy.size(), (65, 65));
+        let mut all = bytes(2, 5);
+        all.extend([0; 10]);
+        all.extend(&bytes(1, 100)[..50]);
+        assert!(copy.see_bytes(2, 0, 100, &all).is_ok());
+        all[64] ^= 1;
+        assert!(copy.see_bytes(2, 0, 100, &all).is_err());
+        // Unsynced like any write.
+        copy.client_gone(2);
+        assert!(copy.see_bytes(3, 0, 100, &bytes(2, 10)).is_ok());
+    }
+
+    #[test]
+    fn holes_are_where_nothing_was_written() {
+        let mut file = Content::default();
+        file.write(1, 8192..9000, written(1, 8192), true);
+        assert!(file.may_seek(1, 0, false, Some(8192)));
+        assert!(file.may_seek(1, 0, false, Some(4096)), "zeros may be data");
+        assert!(
+            !file.may_seek(1, 0, false, Some(8193)),
+            "data was passed by"
+        );
+        assert!(!file.may_seek(1, 0, false, None));
+        assert!(file.may_seek(1, 8500, true, Some(9000)));
+        assert!(!file.may_seek(1, 8192, true, Some(8192)), "that is no hole");
+        assert!(file.may_seek(1, 0, true, Some(4096)));
+        assert!(!file.may_seek(1, 8500, true, None));
+        assert!(!file.may_seek(1, 9000, true, Some(9000)));
+        assert!(file.may_seek(1, 9000, true, None));
     }
 
     #[test]

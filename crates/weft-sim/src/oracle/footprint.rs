@@ -71,6 +71,9 @@ impl State {
         if let Some(ino) = record.op.inode() {
             self.touch_number(&mut print, ino);
         }
+        if let Op::Copy { source, .. } = record.op {
+            self.touch_number(&mut print, source);
+        }
         match &record.outcome {
             Outcome::Known(Reply::Entry(seen)) => self.touch_number(&mut print, seen.ino),
             Outcome::Known(Reply::Inode(ino, _)) => self.touch_number(&mut print, *ino),

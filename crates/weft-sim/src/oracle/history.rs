@@ -170,13 +170,47 @@ pub enum Op {
         offset: u64,
         length: u64,
     },
-    /// setlk without waiting; `exclusive: None` unlocks. Units `first..=last`.
+    /// lseek with SEEK_HOLE or SEEK_DATA.
+    Seek {
+        ino: u64,
+        offset: u64,
+        hole: bool,
+    },
+    /// copy_file_range from `source` at `from` to `ino` at `to`.
+    Copy {
+        source: u64,
+        from: u64,
+        ino: u64,
+        to: u64,
+        length: u64,
+    },
+    /// `exclusive: None` unlocks. Units `first..=last`.
     Lock {
         ino: u64,
         owner: u64,
         first: u8,
         last: u8,
         exclusive: Option<bool>,
+        wait: bool,
+    },
+    /// access by somebody who owns nothing.
+    Access {
+        ino: u64,
+        mask: u32,
+    },
+    /// open and close by somebody who owns nothing.
+    OpenAsUser {
+        ino: u64,
+        write: bool,
+    },
+    /// chmod by somebody who owns nothing.
+    ChmodAsUser {
+        ino: u64,
+    },
+    /// unlink by somebody who owns nothing: no directory of the workload lets him.
+    UnlinkAsUser {
+        parent: u64,
+        name: Vec<u8>,
     },
     /// The service hears the client no more: what it had not synced may be lost.
     Loses,
@@ -209,6 +243,11 @@ impl Op {
             | Op::Punch { ino, .. }
             | Op::ZeroRange { ino, .. }
             | Op::Extend { ino, .. }
+            | Op::Seek { ino, .. }
+            | Op::Copy { ino, .. }
+            | Op::Access { ino, .. }
+            | Op::OpenAsUser { ino, .. }
+            | Op::ChmodAsUser { ino }
             | Op::Lock { ino, .. } => Some(*ino),
             _ => None,
         }
@@ -224,6 +263,7 @@ impl Op {
             | Op::Symlink { parent, name, .. }
             | Op::Link { parent, name, .. }
             | Op::Unlink { parent, name }
+            | Op::UnlinkAsUser { parent, name }
             | Op::Rmdir { parent, name } => vec![(*parent, name)],
             Op::Rename {
                 parent,
@@ -246,7 +286,21 @@ impl Op {
                 | Op::Punch { .. }
                 | Op::ZeroRange { .. }
                 | Op::Extend { .. }
+                | Op::Copy { .. }
         )
+    }
+
+    /// True for operations by which the bytes of an inode may change, whichever it is.
+    fn changes_content(&self) -> bool {
+        let cuts = matches!(
+            self,
+            Op::Truncate { .. }
+                | Op::Create { truncate: true, .. }
+                | Op::Open { truncate: true, .. }
+                | Op::Loses
+                | Op::Dies
+        );
+        cuts || self.writes_data() && !matches!(self, Op::Fsync { .. } | Op::Close { .. })
     }
 
     /// True for operations that, where they succeed, were done by the metadata service.
@@ -308,7 +362,14 @@ impl Op {
             Op::Punch { .. } => "punch",
             Op::ZeroRange { .. } => "zero",
             Op::Extend { .. } => "extend",
+            Op::Seek { .. } => "seek",
+            Op::Copy { .. } => "copy",
+            Op::Lock { wait: true, .. } => "wait for lock",
             Op::Lock { .. } => "lock",
+            Op::Access { .. } => "access",
+            Op::OpenAsUser { .. } => "user's open",
+            Op::ChmodAsUser { .. } => "user's chmod",
+            Op::UnlinkAsUser { .. } => "user's rm",
             Op::Loses => "loses",
             Op::Dies => "dies",
             Op::SyncsAll => "syncs all",
@@ -329,6 +390,8 @@ pub enum Reply {
     /// Number and kind alone.
     Inode(u64, Kind),
     Bytes(Bytes),
+    /// An offset or a count of bytes.
+    Number(u64),
     /// Name, inode and kind of each entry but `.` and `..`, in any order.
     Listing(Vec<(Vec<u8>, u64, Kind)>),
     Names(Vec<Vec<u8>>),
@@ -341,6 +404,7 @@ impl fmt::Debug for Reply {
             Reply::Done => f.write_str("done"),
             Reply::Absent => f.write_str("absent"),
             Reply::Entry(seen) => write!(f, "{seen:?}"),
+            Reply::Number(number) => write!(f, "{number}"),
             Reply::Inode(ino, kind) => write!(f, "{kind:?} {ino:x}"),
             Reply::Bytes(bytes) => {
                 let mut hash = 0;
@@ -396,6 +460,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// Of a write that was not synced: the client was told later that writes to the file failed.
     pub lost_perhaps: bool,
+    /// Of a copy: nothing changed any file while it went on, so that it is as if done at once.
+    pub is_undisturbed: bool,
     /// It takes effect after this one, if that does.
     pub after: Option<usize>,
 }
@@ -465,6 +531,7 @@ impl History {
             returned: u64::MAX,
             outcome: Outcome::Unknown { until: u64::MAX },
             lost_perhaps: false,
+            is_undisturbed: false,
             after: None,
         });
         records.len() - 1
@@ -574,6 +641,7 @@ impl History {
     pub fn records(&self) -> Vec<Record> {
         let mut records = self.0.borrow().clone();
         bound_unknown_changes(&mut records);
+        note_undisturbed(&mut records);
         let mut unsynced: BTreeMap<(ClientId, u64), Vec<usize>> = BTreeMap::new();
         for number in 0..records.len() {
             let record = &records[number];
@@ -593,6 +661,25 @@ impl History {
             }
         }
         records
+    }
+}
+
+/// A copy reads and writes one after the other, and others may come between.
+fn note_undisturbed(records: &mut [Record]) {
+    let changes: Vec<(usize, u64, u64)> = records
+        .iter()
+        .enumerate()
+        .filter(|(_, record)| record.op.changes_content())
+        .map(|(number, record)| (number, record.invoked, record.returned))
+        .collect();
+    for (number, record) in records.iter_mut().enumerate() {
+        if matches!(record.op, Op::Copy { .. }) {
+            let (from, to) = (record.invoked, record.returned);
+            let meets = |&(other, begin, end): &(usize, u64, u64)| {
+                other != number && begin <= to && from <= end
+            };
+            record.is_undisturbed = !changes.iter().any(meets);
+        }
     }
 }
 

@@ -204,9 +204,13 @@ fn advance(
             if record.after.is_some_and(waits) {
                 continue;
             }
-            // What asks nothing and changes nothing may as well come later.
-            let asks_nothing =
-                matches!(record.outcome, Outcome::Unknown { .. }) || record.op.is_event();
+            // What asks nothing and changes nothing may as well come later, unless something waits for it.
+            let is_first = under_way
+                .records
+                .values()
+                .any(|then| then.after == Some(other));
+            let asks_nothing = !is_first
+                && (matches!(record.outcome, Outcome::Unknown { .. }) || record.op.is_event());
             for state in at.state.apply(other, record) {
                 if asks_nothing && other != number && state == at.state {
                     continue;
@@ -326,6 +330,9 @@ fn only_looks(op: &Op) -> bool {
             | Op::Listxattr { .. }
             | Op::List { .. }
             | Op::Read { .. }
+            | Op::Seek { .. }
+            | Op::Access { .. }
+            | Op::OpenAsUser { .. }
     )
 }
 

@@ -269,6 +269,7 @@ fn open_files_outlive_their_names_and_locks_exclude() {
         first: 0,
         last: 2,
         exclusive,
+        wait: false,
     };
     let script = Script::new();
     script.op(1, 0, 10, create("a"), file(7, 0));
@@ -308,6 +309,7 @@ fn two_holders_of_one_lock_are_found() {
         first: 1,
         last: 1,
         exclusive: Some(true),
+        wait: false,
     };
     script.op(1, 0, 10, create("a"), file(7, 0));
     script.op(1, 10, 20, lock(), Reply::Done);

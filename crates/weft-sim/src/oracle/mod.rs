@@ -17,4 +17,6 @@ pub mod linearize;
 #[cfg(test)]
 mod linearize_tests;
 pub mod model;
+#[cfg(test)]
+mod operations_tests;
 mod origins;

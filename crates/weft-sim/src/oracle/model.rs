@@ -1,7 +1,7 @@
 //! The reference file system: what POSIX says that an operation does and answers.
 //!
-//! Written apart from the one under test, on purpose: plain maps, no leases, no permissions (the
-//! workload runs as root), no times. [`State::apply`] answers which states the reference may be in
+//! Written apart from the one under test, on purpose: plain maps, no leases, no times, and of
+//! permissions only what somebody who owns nothing may do (all that is made is root's). [`State::apply`] answers which states the reference may be in
 //! after an operation that had this outcome; none, if it cannot have had it.
 
 use super::content::{Content, Value};
@@ -610,12 +610,48 @@ impl State {
                 }
                 done(reply, next)
             }
+            Op::Seek { ino, offset, hole } => {
+                let id = self.file(*ino)?;
+                let content = &mut next.edit(id).content;
+                match reply {
+                    Some(Reply::Number(found)) => {
+                        yes(content.may_seek(client, *offset, *hole, Some(*found)), next)
+                    }
+                    Some(_) if content.may_seek(client, *offset, *hole, None) => {
+                        Err(vec![libc::ENXIO])
+                    }
+                    _ => yes(reply.is_none(), next),
+                }
+            }
+            Op::Copy { .. } => self.copy(next, record, reply),
+            Op::Access { ino, mask } => {
+                let mode = self.get(self.find(*ino)?).mode;
+                self.allowed(mode, *mask, reply)
+            }
+            Op::OpenAsUser { ino, write } => {
+                let mode = self.get(self.file(*ino)?).mode;
+                self.allowed(mode, if *write { 2 } else { 4 }, reply)
+            }
+            Op::ChmodAsUser { ino } => {
+                self.find(*ino)?;
+                Err(vec![libc::EPERM])
+            }
+            Op::UnlinkAsUser { parent, name } => {
+                let parent = self.directory(*parent)?;
+                let missing = self.entry(parent, name).is_none();
+                Err(if missing {
+                    vec![libc::ENOENT, libc::EACCES]
+                } else {
+                    vec![libc::EACCES]
+                })
+            }
             Op::Lock {
                 ino,
                 owner,
                 first,
                 last,
                 exclusive,
+                wait,
             } => {
                 let id = self.find(*ino)?;
                 let owner = (client, *owner);
@@ -626,7 +662,9 @@ impl State {
                         continue;
                     };
                     if holders.values().any(|&other| other || *exclusive) {
-                        return Err(vec![libc::EAGAIN]);
+                        // Who waits is answered once it is free, or would wait for ever.
+                        let errno = if *wait { libc::EDEADLK } else { libc::EAGAIN };
+                        return Err(vec![errno]);
                     }
                     holders.insert(owner, *exclusive);
                 }
@@ -658,6 +696,69 @@ impl State {
                 Ok(next)
             }
         }
+    }
+
+    /// What somebody who owns nothing may do with an inode of this mode. (All inodes are root's.)
+    fn allowed(&self, mode: u32, mask: u32, reply: Option<&Reply>) -> Effect {
+        if mode & mask == mask {
+            done(reply, self.clone())
+        } else {
+            Err(vec![libc::EACCES])
+        }
+    }
+
+    fn copy(&self, mut next: State, record: &Record, reply: Option<&Reply>) -> Effect {
+        let Op::Copy {
+            source,
+            from,
+            ino,
+            to,
+            length,
+        } = record.op
+        else {
+            return Err(vec![]);
+        };
+        let client = record.client;
+        let target = self.file(ino)?;
+        let original = match self.file(source) {
+            // Of an inode that no name leads to, only its users know anything.
+            Ok(id) if self.get(id).names > 0 || self.opens.contains_key(&(client, id)) => Some(id),
+            Ok(_) => None,
+            Err(_) if self.gone.contains(&source) => None,
+            Err(errors) => return Err(errors),
+        };
+        if let (None, Some(Reply::Error(errno))) = (original, reply) {
+            return Err(vec![*errno]);
+        }
+        if let Some(id) = original {
+            next.edit(id).content.touch(client);
+        }
+        let original = original.map(|id| next.get(id).content.clone());
+        let content = &mut next.edit(target).content;
+        content.touch(client);
+        let count = match reply {
+            Some(Reply::Number(count)) if *count <= length => *count,
+            Some(_) => return Err(vec![]),
+            None => {
+                content.maybe_write(client, to..to + length, Value::Any);
+                return Ok(next);
+            }
+        };
+        match original.filter(|_| record.is_undisturbed) {
+            _ if record.lost_perhaps => {
+                content.maybe_write(client, to..to + count, Value::Any);
+            }
+            None => content.write_anything(client, to..to + count),
+            Some(original) => {
+                let (low, high) = original.size();
+                let [least, most] = [low, high].map(|size| size.saturating_sub(from).min(length));
+                if !(least..=most).contains(&count) {
+                    return Err(vec![]);
+                }
+                content.copy(client, &original, from, to, count);
+            }
+        }
+        Ok(next)
     }
 
     fn file(&self, ino: u64) -> Result<Id, Vec<i32>> {

@@ -39,6 +39,13 @@ pub(super) const WEIGHTS: &[(u32, Try)] = &[
     (2, Try::Zero),
     (1, Try::Extend),
     (4, Try::Lock),
+    (2, Try::WaitForLock),
+    (3, Try::Seek),
+    (3, Try::Copy),
+    (1, Try::Access),
+    (1, Try::OpenAsUser),
+    (1, Try::ChmodAsUser),
+    (1, Try::UnlinkAsUser),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +79,13 @@ pub(super) enum Try {
     Zero,
     Extend,
     Lock,
+    WaitForLock,
+    Seek,
+    Copy,
+    Access,
+    OpenAsUser,
+    ChmodAsUser,
+    UnlinkAsUser,
 }
 
 /// Every operation of the workload, for the table of what was reached.
@@ -105,6 +119,13 @@ pub const OPERATIONS: &[&str] = &[
     "zero",
     "extend",
     "lock",
+    "wait for lock",
+    "seek",
+    "copy",
+    "access",
+    "user's open",
+    "user's chmod",
+    "user's rm",
 ];
 
 pub(super) fn remember(list: &mut Vec<u64>, ino: u64) {

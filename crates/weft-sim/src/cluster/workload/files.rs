@@ -4,16 +4,25 @@ use super::draw::Try;
 use super::{Worker, done};
 use crate::oracle::content;
 use crate::oracle::history::{Op, Reply};
-use weft_client::{Allocate, Errno, HandleId, OpenFlags};
+use weft_client::{Allocate, Errno, HandleId, OpenFlags, Seek};
 
 /// Handles that a client keeps open.
 const HANDLES_MAX: usize = 5;
+/// Files that are opened at most to have two of which one can be copied to.
+const COPY_TRIES: usize = 3;
 
 pub(super) struct Handle {
     pub ino: u64,
     pub id: HandleId,
     pub append: bool,
     pub sync: bool,
+}
+
+fn number(result: Result<u64, Errno>) -> Reply {
+    match result {
+        Ok(number) => Reply::Number(number),
+        Err(Errno(errno)) => Reply::Error(errno),
+    }
 }
 
 impl Worker {
@@ -168,8 +177,51 @@ impl Worker {
                 })
                 .await;
             }
+            Try::Seek => {
+                let hole = self.rng.once_in(2);
+                let whence = if hole { Seek::Hole } else { Seek::Data };
+                self.record(Op::Seek { ino, offset, hole }, async |_| {
+                    number(self.client.seek(id, offset, whence).await)
+                })
+                .await;
+            }
+            Try::Copy => self.copy((offset, length)).await,
+            Try::WaitForLock => self.wait_for_lock(ino).await,
             _ => self.lock(ino).await,
         }
+    }
+
+    /// Copies from one open file to another, opening some if there are none. Kernels refuse to copy to a
+    /// file that is open to append.
+    async fn copy(&mut self, (to, length): (u64, u64)) {
+        for _ in 0..COPY_TRIES {
+            if self.handles.len() < 2 || self.handles.iter().all(|handle| handle.append) {
+                self.open().await;
+            }
+        }
+        let targets = self.handles.iter().filter(|handle| !handle.append);
+        let targets: Vec<(u64, HandleId)> = targets.map(|handle| (handle.ino, handle.id)).collect();
+        let Some(&(ino, id)) = self.rng.choose(&targets) else {
+            return;
+        };
+        let others = self.handles.iter().filter(|handle| handle.ino != ino);
+        let others: Vec<(u64, HandleId)> = others.map(|handle| (handle.ino, handle.id)).collect();
+        let Some(&(source, original)) = self.rng.choose(&others) else {
+            return;
+        };
+        let from = self.offset();
+        let op = Op::Copy {
+            source,
+            from,
+            ino,
+            to,
+            length,
+        };
+        self.record(op, async |_| {
+            let copied = self.client.copy_range(original, from, id, to, length);
+            number(copied.await)
+        })
+        .await;
     }
 
     pub(super) async fn read(&self, ino: u64, id: HandleId, offset: u64, length: u64) {

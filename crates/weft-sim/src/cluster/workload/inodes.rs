@@ -31,7 +31,7 @@ impl Worker {
         };
         let mut value = vec![0; self.rng.below(64) as usize];
         self.rng.fill(&mut value);
-        let mode = [0o600, 0o640, 0o644, 0o755][self.rng.below(4) as usize];
+        let mode = [0o600, 0o644, 0o666, 0o755][self.rng.below(4) as usize];
         let size = self.rng.below(FILE_BYTES);
         let op = match choice {
             Try::Readlink => Op::Readlink { ino },

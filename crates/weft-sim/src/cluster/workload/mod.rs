@@ -9,6 +9,7 @@ mod files;
 mod inodes;
 mod locks;
 mod names;
+mod user;
 
 pub use draw::OPERATIONS;
 
@@ -84,6 +85,8 @@ pub struct Worker {
     symlinks: Vec<u64>,
     handles: Vec<Handle>,
     life: Rc<Life>,
+    /// Locks that this client has waited for and got: inode and units.
+    waited_for: Vec<(u64, u8, u8)>,
     /// What names this client has seen, so that most operations find something.
     names: BTreeMap<(u64, Vec<u8>), u64>,
 }
@@ -146,6 +149,7 @@ impl Worker {
             files: Vec::new(),
             symlinks: Vec::new(),
             handles: Vec::new(),
+            waited_for: Vec::new(),
             names: BTreeMap::new(),
         }
     }
@@ -175,6 +179,10 @@ impl Worker {
     }
 
     async fn attempt(&mut self, choice: Try) {
+        if !self.waited_for.is_empty() && self.rng.once_in(3) {
+            // Or others would wait for what this client does not need.
+            self.unlock_waited_for().await;
+        }
         match choice {
             Try::Create => self.create().await,
             Try::Mkdir | Try::Mkfifo | Try::Symlink => self.make(choice).await,
@@ -197,7 +205,13 @@ impl Worker {
             | Try::Punch
             | Try::Zero
             | Try::Extend
+            | Try::Seek
+            | Try::Copy
+            | Try::WaitForLock
             | Try::Lock => self.on_handle(choice).await,
+            Try::Access | Try::OpenAsUser | Try::ChmodAsUser | Try::UnlinkAsUser => {
+                self.as_user(choice).await;
+            }
             _ => self.on_inode(choice).await,
         }
     }
