@@ -1,0 +1,144 @@
+//! What scenarios see of a disk and do to it.
+
+use super::state::{DiskState, Entry};
+use super::{DiskFaults, PAGE, Page};
+use crate::executor::Mark;
+use crate::world::Inner;
+use bytes::Bytes;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::task::Waker;
+
+/// A node's disk: its faults, and what is on it.
+#[derive(Clone)]
+pub struct Disk {
+    pub(crate) inner: Rc<Inner>,
+    pub(crate) node: usize,
+}
+
+impl Disk {
+    fn with<T>(&self, body: impl FnOnce(&mut DiskState) -> T) -> T {
+        self.inner.disks.with(self.node, body)
+    }
+
+    /// What goes wrong from now on.
+    pub fn set_faults(&self, faults: DiskFaults) {
+        self.inner.executor.mark(Mark::Fault, self.node, 0x200);
+        self.with(|disk| disk.faults = faults);
+    }
+
+    /// Bytes that fit on it. What is there stays, even if it is more.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.inner.executor.mark(Mark::Fault, self.node, 0x201);
+        self.with(|disk| disk.capacity = bytes);
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.with(|disk| disk.used)
+    }
+
+    /// The device stops answering, or answers again.
+    pub fn set_hung(&self, hung: bool) {
+        self.inner.executor.mark(Mark::Fault, self.node, 0x202);
+        let waiting = self.with(|disk| {
+            disk.hung = hung;
+            if hung {
+                Vec::new()
+            } else {
+                std::mem::take(&mut disk.waiting)
+            }
+        });
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Flips one random bit in a page that is written, of a random file under `prefix` that
+    /// `wanted` accepts. Returns what it hit; `None` if there is nothing.
+    pub fn flip_bit(
+        &self,
+        prefix: impl AsRef<Path>,
+        wanted: impl Fn(&Path) -> bool,
+    ) -> Option<(PathBuf, u64)> {
+        self.inner.executor.mark(Mark::Fault, self.node, 0x203);
+        self.with(|disk| {
+            let candidates: Vec<(PathBuf, u64)> = disk
+                .names
+                .iter()
+                .filter(|(path, _)| path.starts_with(prefix.as_ref()) && wanted(path))
+                .filter_map(|(path, entry)| match entry {
+                    Entry::File(id) if !disk.files.get(id)?.pages.is_empty() => {
+                        Some((path.clone(), *id))
+                    }
+                    _ => None,
+                })
+                .collect();
+            let (path, id) = disk.rng.choose(&candidates)?.clone();
+            let file = disk.files.get_mut(&id)?;
+            let pages: Vec<u64> = file.pages.keys().copied().collect();
+            let index = *disk.rng.choose(&pages)?;
+            let end = file.length.saturating_sub(index * PAGE).clamp(1, PAGE);
+            let at = disk.rng.below(end) as usize;
+            let bit = 1u8 << disk.rng.below(8);
+            let flip = |page: &mut Page| Rc::make_mut(page)[at] ^= bit;
+            file.pages.get_mut(&index).map(flip)?;
+            if let Some(Some(durable)) = file.differing.get_mut(&index) {
+                flip(durable);
+            }
+            Some((path, index * PAGE + at as u64))
+        })
+    }
+
+    /// Makes a directory that survives everything: what is there before servers are installed.
+    pub fn make_durable_dir(&self, path: impl AsRef<Path>) {
+        self.with(|disk| {
+            for directory in path.as_ref().ancestors() {
+                disk.names.insert(directory.to_owned(), Entry::Directory);
+                disk.durable_names
+                    .insert(directory.to_owned(), Entry::Directory);
+            }
+        });
+    }
+
+    /// Paths of all files, in order.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.with(|disk| {
+            disk.names
+                .iter()
+                .filter(|(_, entry)| matches!(entry, Entry::File(_)))
+                .map(|(path, _)| path.clone())
+                .collect()
+        })
+    }
+
+    /// What a process would read from a file now.
+    pub fn content(&self, path: impl AsRef<Path>) -> Option<Bytes> {
+        self.with(|disk| match disk.entry(path.as_ref())? {
+            Entry::File(id) => {
+                let file = disk.files.get(&id)?;
+                Some(file.read(0, file.length as usize))
+            }
+            Entry::Directory => None,
+        })
+    }
+
+    /// Puts a new, empty disk in its place. The process must be dead.
+    ///
+    /// # Panics
+    /// If the node runs.
+    pub fn wipe(&self) {
+        assert!(
+            !self.inner.nodes.borrow()[self.node].running,
+            "a disk is replaced while its node runs"
+        );
+        self.inner.executor.mark(Mark::Fault, self.node, 0x204);
+        self.with(|disk| {
+            disk.files.clear();
+            disk.names.clear();
+            disk.durable_names.clear();
+            disk.pending_names.clear();
+            disk.in_flight.clear();
+            disk.used = 0;
+            disk.hung = false;
+        });
+    }
+}
