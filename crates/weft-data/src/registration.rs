@@ -30,7 +30,8 @@ const REGISTER_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Registration {
     connection: RefCell<Option<Connection>>,
     wake: Notify,
-    /// This process has been registered before.
+    /// This process has had a part in the pair: the service has seen to what the one before it left
+    /// unfinished.
     before: Cell<bool>,
     /// Time between two beats, as the metadata service wants it.
     beat: Cell<Duration>,
@@ -44,6 +45,11 @@ impl Registration {
             before: Cell::new(false),
             beat: Cell::new(BEAT),
         }
+    }
+
+    /// The service has told this process a state of the pair.
+    pub fn takes_part(&self) {
+        self.before.set(true);
     }
 
     /// Something is to be told without waiting for the next beat.
@@ -126,9 +132,8 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
         .state
         .as_ref()
         .map(PairState::from_proto)
-        .ok_or("no state in the answer to the registration")?
+        .transpose()
         .map_err(|error| error.to_string())?;
-    node.registration.before.set(true);
     let live = reply.live_sessions;
     node.sessions.borrow_mut().told(reply.fenced_below, live);
     for session in node.marks.awaited() {
@@ -142,8 +147,18 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
     }
     let lease = Duration::from_millis(reply.lease_ms);
     node.side.borrow_mut().set_lease(lease);
-    node.adopt(state, &reply.peer_address);
-    tracing::info!(%state, "registered");
+    match state {
+        Some(state) => {
+            node.adopt(state, &reply.peer_address);
+            tracing::info!(%state, "registered");
+        }
+        None => {
+            node.link.set_address(&reply.peer_address);
+            tracing::info!(
+                "registered; it is to be decided what was lost when this server stopped"
+            );
+        }
+    }
     Ok(())
 }
 
@@ -174,7 +189,8 @@ async fn beat(node: &Rc<Node>, connection: &Connection) -> String {
                 }
                 node.changed.notify_waiters();
             }
-            other => return format!("a beat was answered with {other:?}"),
+            None => {}
+            Some(Err(error)) => return format!("a beat was answered with {error}"),
         }
         // A new state is acknowledged at once by the next beat; so is what woke us.
         if node.side.borrow().epoch().0 != request.epoch {

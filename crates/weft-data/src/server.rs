@@ -141,6 +141,7 @@ impl Node {
         self.link.new_epoch();
         self.metrics.epoch.set(state.epoch.0 as i64);
         *self.plan.borrow_mut() = None;
+        self.registration.takes_part();
         if state.mode == Mode::Recovering(self.me.twin()) {
             self.marks.vouched_by_twin();
         }

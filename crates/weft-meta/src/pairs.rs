@@ -441,16 +441,14 @@ fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number:
     let Some(pair) = pairs.by_id.get(&id) else {
         return;
     };
-    let Some(state) = pair.keeper.state_for(member) else {
-        return;
-    };
+    let state = pair.keeper.state_for(member);
     let Some(link) = pairs.links.get_mut(&number) else {
         return;
     };
     if let Some(replier) = link.replier.take() {
         link.heard = meta.env.now();
         let reply = RegisterReply {
-            state: Some(state.to_proto()),
+            state: state.map(|state| state.to_proto()),
             peer_address: pair.addresses[member.twin().index()].clone(),
             live_sessions,
             fenced_below,

@@ -217,8 +217,23 @@ impl Keeper {
     }
 
     /// What `member` may be told now: the answer to its beats and its registration. None while it
-    /// has to wait for the answer to its registration.
+    /// has no part in the pair.
     pub fn state_for(&self, member: Member) -> Option<PairState> {
+        // The copy of one that restarted may have lost what was not on its disk. That has to be
+        // compared before anybody reads there, and before it says of a region that it has all of
+        // it: until that is decided, it knows no state.
+        let twin = member.twin();
+        let restarted = self.registered(member).is_some_and(|r| r.restarted);
+        let is_new = self.state.stores == [None, None];
+        self.answer_for(member).filter(|state| match state.mode {
+            Mode::Both => !restarted || is_new,
+            Mode::Recovering(serving) => !restarted || serving != twin,
+            Mode::Only(_) | Mode::Down(_) => true,
+        })
+    }
+
+    /// As far as rights of others go. None while it has to wait for the answer to its registration.
+    fn answer_for(&self, member: Member) -> Option<PairState> {
         match self.phase {
             Phase::Waiting { before } if self.state.mode.sole() == Some(member) => before,
             _ => Some(self.state),
@@ -502,7 +517,7 @@ impl Keeper {
     }
 
     fn welcome(&mut self, member: Member, now: Now, actions: &mut Vec<Action>) {
-        if self.state_for(member).is_none() {
+        if self.answer_for(member).is_none() {
             return;
         }
         if let Some(r) = &mut self.members[member.index()].registered

@@ -60,8 +60,8 @@ impl Bed {
                 }
                 Action::Welcome { member, connection } | Action::Tell { member, connection } => {
                     assert!(self.keeper.is_welcomed(member, connection));
-                    let state = self.keeper.state_for(member).unwrap();
-                    self.told.push((member, state));
+                    let state = self.keeper.state_for(member);
+                    self.told.extend(state.map(|state| (member, state)));
                 }
                 Action::Publish(state) => self.published.push(state),
                 Action::Refuse { .. } => self.refused += 1,
@@ -97,7 +97,8 @@ impl Bed {
     }
 
     fn beat(&mut self, member: Member, twin_lost: bool) {
-        let epoch = self.keeper.state_for(member).unwrap().epoch;
+        let state = self.keeper.state_for(member);
+        let epoch = state.map_or(Epoch(0), |state| state.epoch);
         let actions = self.keeper.beat(member, epoch, twin_lost, 0, self.now);
         self.run(actions);
     }
@@ -291,6 +292,24 @@ fn two_that_restart_compare_before_they_serve() {
     bed.register(ZERO, "s0", false);
     bed.register(ONE, "s1", true);
     assert_eq!(bed.mode(), Mode::Recovering(ONE));
+}
+
+#[test]
+fn one_that_restarted_has_no_part_in_an_epoch_from_before() {
+    let both = Bed::both().keeper.state();
+    let mut bed = Bed::new(both);
+    bed.register(ONE, "s1", false);
+    bed.beats(&[ONE]);
+    let connection = bed.connection(ONE);
+    assert!(bed.keeper.is_welcomed(ONE, connection) && bed.told.is_empty());
+    assert_eq!(bed.keeper.published(), both, "for all others it stands");
+    // The other one comes: what may differ is compared.
+    let mut bed = Bed::new(both);
+    bed.register(ONE, "s1", false);
+    bed.register(ZERO, "s0", true);
+    bed.pass(400, &[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert_eq!(bed.keeper.state_for(ONE), Some(bed.keeper.state()));
 }
 
 #[test]

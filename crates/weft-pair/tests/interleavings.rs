@@ -53,7 +53,7 @@ struct Node {
     op: Option<Op>,
     cut_off: bool,
     /// States on their way to it, with the connection they were sent over.
-    inbox: VecDeque<(u64, PairState, bool)>,
+    inbox: VecDeque<(u64, Option<PairState>, bool)>,
     /// Ends of connections that the keeper has not seen.
     ends: VecDeque<u64>,
 }
@@ -258,8 +258,9 @@ impl World {
     }
 
     fn send(&mut self, member: Member, connection: u64, welcome: bool) {
-        let state = self.keeper.state_for(member).unwrap();
-        assert!(state.epoch <= self.durable.epoch, "told before journaled");
+        let state = self.keeper.state_for(member);
+        let is_durable = |state: PairState| state.epoch <= self.durable.epoch;
+        assert!(state.is_none_or(is_durable), "told before journaled");
         let mail = (connection, state, welcome);
         self.node_mut(member).inbox.push_back(mail);
     }
@@ -404,10 +405,11 @@ impl World {
         }
         if welcome {
             node.welcomed = true;
-            node.registered_before = true;
             node.side.set_lease(TERMS.lease);
         }
+        let Some(state) = state else { return };
         if node.side.told(state) {
+            node.registered_before = true;
             node.link_broke = false;
         }
         if !welcome {
@@ -430,11 +432,13 @@ impl World {
             return self.leave(m);
         }
         let actions = self.keeper.beat(m, epoch, lost, 0, now);
-        let state = self.keeper.state_for(m).unwrap();
-        assert!(state.epoch <= self.durable.epoch);
+        let state = self.keeper.state_for(m);
         self.run(actions);
+        let Some(state) = state else { return };
+        assert!(state.epoch <= self.durable.epoch);
         let node = self.node_mut(m);
         if node.side.beat_answered(now, state) {
+            node.registered_before = true;
             node.link_broke = false;
         }
     }

@@ -173,8 +173,9 @@ impl Meta {
                     self.keeper
                         .borrow_mut()
                         .beat(member, epoch, message.twin_lost, 0, now);
-                let state = self.keeper.borrow().state_for(member).unwrap().to_proto();
-                let reply = proto::BeatReply { state: Some(state) };
+                let state = self.keeper.borrow().state_for(member);
+                let state = state.map(|state| state.to_proto());
+                let reply = proto::BeatReply { state };
                 request
                     .replier
                     .send::<proto::BeatRequest>(&reply, Payload::none());
@@ -212,9 +213,9 @@ impl Meta {
                     });
                 }
                 Action::Welcome { member, connection } => {
-                    let state = self.keeper.borrow().state_for(member).unwrap().to_proto();
+                    let state = self.keeper.borrow().state_for(member);
                     let reply = proto::RegisterReply {
-                        state: Some(state),
+                        state: state.map(|state| state.to_proto()),
                         peer_address: self.addresses.borrow()[member.twin().index()].clone(),
                         live_sessions: self.live_sessions.borrow().clone(),
                         fenced_below: 100,
@@ -228,7 +229,9 @@ impl Meta {
                     let Some((to, _)) = self.connections.borrow().get(&connection).cloned() else {
                         continue;
                     };
-                    let state = self.keeper.borrow().state_for(member).unwrap();
+                    let Some(state) = self.keeper.borrow().state_for(member) else {
+                        continue;
+                    };
                     let request = proto::SetStateRequest {
                         state: Some(state.to_proto()),
                         peer_address: self.addresses.borrow()[member.twin().index()].clone(),
