@@ -54,6 +54,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     // Of a file whose last name had gone, and that its release, unanswered, had removed. That a lease
     // on another one is not lost so, the errors that its writer would be told say.
     ("a write lease was lost", META_DIES),
+    ("written bytes are lost", SESSION_ENDS),
     // Gone while the other side still said who it is.
     ("handshake refused", CONNECTION_ENDS),
     // Nothing comes back: the other side is gone, cut off, or waits for its disk.
