@@ -7,7 +7,7 @@ use crate::limits::striping;
 use crate::{Error, availability};
 
 /// Whose protocols.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Scheme {
     /// The paper's: the primary leads all writes, and nobody else has what it owes.
     Ceft,

@@ -18,6 +18,7 @@ mod fsck;
 mod mounts;
 mod output;
 mod policy;
+mod reliability;
 mod scrub;
 mod server;
 mod status;
@@ -70,6 +71,8 @@ enum Command {
     Scrub(scrub::ScrubCommand),
     /// Compares the copies.
     Fsck(fsck::FsckCommand),
+    /// How long a cluster would keep its data under each protocol.
+    Reliability(reliability::ReliabilityCommand),
     /// Measures a mount.
     Bench(bench::BenchCommand),
 }
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         Command::Policy(command) => block_on(|env| policy::run(env, command)),
         Command::Scrub(command) => block_on(|env| scrub::run(env, command)),
         Command::Fsck(command) => block_on(|env| fsck::run(env, command)),
+        Command::Reliability(command) => reliability::run(&command),
         Command::Bench(command) => bench::run(command),
     };
     match outcome {
