@@ -115,6 +115,34 @@ fn a_kill_leaves_any_first_part_of_a_write_in_flight() {
 }
 
 #[test]
+fn a_sync_that_ends_late_takes_nothing_back() {
+    for seed in 0..40 {
+        run(seed, |_, node, env| async move {
+            let open = |mode| env.open(path("/f"), mode);
+            let file = open(OpenMode::Create).await.unwrap();
+            env.sync_dir(path("/")).await.unwrap();
+            let old = Bytes::from_static(b"old");
+            file.write_at(0, vec![old]).await.unwrap();
+            // Which of the two ends first the seed says.
+            let older = file.sync_data();
+            let newer = async {
+                let bytes = Bytes::from_static(b"newer");
+                file.write_at(0, vec![bytes]).await.unwrap();
+                file.sync_data().await
+            };
+            let (older, newer) = futures_util::future::join(older, newer).await;
+            (older.unwrap(), newer.unwrap());
+            node.power_cut();
+            assert_eq!(
+                &node.disk().content("/f").unwrap()[..],
+                b"newer",
+                "seed {seed}"
+            );
+        });
+    }
+}
+
+#[test]
 fn a_power_cut_keeps_what_was_synced_and_anything_of_the_rest() {
     let mut outcomes = BTreeSet::new();
     let mut torn = 0;

@@ -13,6 +13,8 @@ pub(super) struct FileState {
     /// Pages whose durable content is another (or none).
     pub(super) differing: BTreeMap<u64, Option<Page>>,
     pub(super) durable_length: u64,
+    /// The sync that was begun last of those that have ended well: what an older one found, it has too.
+    pub(super) synced: u64,
     /// Pages that a failed sync has lost: a later sync does not make them durable.
     pub(super) lost: BTreeSet<u64>,
     pub(super) names: u32,

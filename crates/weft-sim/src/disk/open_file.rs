@@ -152,6 +152,7 @@ impl SimFile {
     fn begin_sync(&self) -> io::Result<LocalBoxFuture<'static, io::Result<()>>> {
         let inner = self.living()?;
         let id = self.id;
+        let number = inner.executor.take_id();
         let (pause, now) = inner.disks.with(self.node, |disk| {
             let nanos = disk.faults.sync_nanos.clone();
             let pause = disk.timing.within(nanos);
@@ -178,6 +179,10 @@ impl SimFile {
                     file.lost.extend(pages.into_keys());
                     return Err(eio());
                 }
+                if file.synced > number {
+                    return Ok(());
+                }
+                file.synced = number;
                 for (index, snapshot) in pages {
                     if file.lost.contains(&index) {
                         continue;
