@@ -336,10 +336,13 @@ impl Core {
             parent,
             name: Bytes::copy_from_slice(name),
             keep_open,
+            victim: victim.told,
         });
         let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
         self.take_gone(&link, parent, name, &reply, &leases);
-        drop(victim);
+        if let Some(attr) = &reply.victim {
+            self.take_victim(attr, victim.is_kept(attr, keep_open));
+        }
         Ok(())
     }
 
@@ -350,8 +353,11 @@ impl Core {
         if let Some(node) = &node {
             node.unlinking.set(node.unlinking.get() + 1);
         }
-        let victim = Victim(node);
-        if let Some(node) = victim.0.as_ref().filter(|_| !victim.is_open()) {
+        // Another one could be open here only if any file is.
+        let any = self.handles.any_file();
+        let told = any.then(|| node.as_ref().map_or(0, |node| node.ino));
+        let victim = Victim { node, told };
+        if let Some(node) = victim.node.as_ref().filter(|_| !victim.is_open()) {
             // Nothing may be on its way to objects that are dropped.
             self.flush_closed(node).await;
         }
@@ -393,23 +399,26 @@ impl Core {
         self.take_parents(link, reply, leases);
         let change = reply.parent.map_or(0, |parent| parent.change);
         self.put_name(parent, name, NameState::Absent, change);
-        if let Some(victim) = &reply.victim {
-            self.take_victim(victim);
-        }
     }
 
-    /// An inode lost a name, maybe its last.
-    fn take_victim(self: &Rc<Self>, victim: &Attr) {
-        let Some(node) = self.nodes.get(victim.ino) else {
-            return;
-        };
+    /// An inode lost a name, maybe its last; `is_kept`: then the server keeps it for this client.
+    fn take_victim(self: &Rc<Self>, victim: &Attr, is_kept: bool) {
         let is_dir = victim.kind == FileKind::Directory as i32;
         if victim.nlink > 0 && !is_dir {
             return;
         }
+        let Some(node) = self.nodes.get(victim.ino) else {
+            if is_kept {
+                self.let_go(self.nodes.get_or_new(victim.ino));
+            }
+            return;
+        };
         if node.is_open() {
             node.state.borrow_mut().orphan = true;
             return;
+        }
+        if is_kept {
+            self.let_go(node.clone());
         }
         // Nobody can read it any more: what waits is not worth sending.
         let mut state = node.state.borrow_mut();
@@ -432,6 +441,9 @@ impl Core {
         });
         let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
         self.take_gone(&link, parent, name, &reply, &leases);
+        if let Some(attr) = &reply.victim {
+            self.take_victim(attr, false);
+        }
         Ok(())
     }
 
@@ -445,7 +457,7 @@ impl Core {
         check_name(from.1)?;
         check_name(to.1)?;
         let victim = match flags.exchange {
-            true => Victim(None),
+            true => Victim::default(),
             false => self.victim(cred, to.0, to.1).await,
         };
         let keep_open = victim.is_open();
@@ -463,6 +475,7 @@ impl Core {
             no_replace: flags.no_replace,
             exchange: flags.exchange,
             keep_open,
+            victim: victim.told,
         });
         let names = [from, to];
         let (reply, leases, link) = self.change_name(cred, op, &names).await?;
@@ -482,13 +495,13 @@ impl Core {
                     self.doubt(from);
                 }
             }
-            (Some(moved), victim) => {
+            (Some(moved), gone) => {
                 // Two names of one file: POSIX leaves both.
-                let is_same = victim.is_some_and(|victim| victim.ino == moved.ino);
+                let is_same = gone.is_some_and(|gone| gone.ino == moved.ino);
                 if !is_same {
                     self.put_name(from.0, from.1, NameState::Absent, old_change);
-                    if let Some(victim) = &victim {
-                        self.take_victim(victim);
+                    if let Some(attr) = &gone {
+                        self.take_victim(attr, victim.is_kept(attr, keep_open));
                     }
                 }
                 self.put_name(to.0, to.1, NameState::Present(moved.ino), new_change);
@@ -511,17 +524,27 @@ impl Core {
 }
 
 /// An inode that may lose its last name: it is not opened meanwhile.
-struct Victim(Option<Rc<Node>>);
+#[derive(Default)]
+struct Victim {
+    node: Option<Rc<Node>>,
+    /// What the server is told of: its number, or 0 if none was known.
+    told: Option<u64>,
+}
 
 impl Victim {
     fn is_open(&self) -> bool {
-        self.0.as_ref().is_some_and(|node| node.is_open())
+        self.node.as_ref().is_some_and(|node| node.is_open())
+    }
+
+    /// The server keeps what has lost its last name, after `keep_open` was said of this one.
+    fn is_kept(&self, gone: &Attr, keep_open: bool) -> bool {
+        keep_open || self.told.is_some_and(|told| told != gone.ino)
     }
 }
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        if let Some(node) = &self.0 {
+        if let Some(node) = &self.node {
             node.unlinking.set(node.unlinking.get() - 1);
             node.wake.notify_waiters();
         }

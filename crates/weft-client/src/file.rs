@@ -92,28 +92,33 @@ impl Core {
         let (handle, is_last) = self.handles.remove_file(id)?;
         let is_orphan = is_last && std::mem::take(&mut handle.node.state.borrow_mut().orphan);
         if is_orphan {
-            let (core, node) = (self.clone(), handle.node.clone());
-            // Not opened again before the server has been told.
-            node.unlinking.set(node.unlinking.get() + 1);
-            self.env.spawn("release", async move {
-                // Nothing may be on its way to objects that are dropped; and another session that has
-                // the file open reads what was written.
-                core.flush_closed(&node).await;
-                let ino = node.ino;
-                let release = op::Op::Release(proto::Release { ino });
-                // The end of the session releases it, if nothing else does.
-                if let Err(errno) = core
-                    .session
-                    .change(&core, root_cred(), release, false)
-                    .await
-                {
-                    tracing::debug!(ino, %errno, "a release was not taken");
-                }
-                node.unlinking.set(node.unlinking.get() - 1);
-                node.wake.notify_waiters();
-            });
+            self.let_go(handle.node.clone());
         }
         Some(handle)
+    }
+
+    /// The server need not keep an unlinked file for this client any more.
+    pub fn let_go(self: &Rc<Self>, node: Rc<Node>) {
+        let core = self.clone();
+        // Not opened again before the server has been told.
+        node.unlinking.set(node.unlinking.get() + 1);
+        self.env.spawn("release", async move {
+            // Nothing may be on its way to objects that are dropped; and another session that has the
+            // file open reads what was written.
+            core.flush_closed(&node).await;
+            let ino = node.ino;
+            let release = op::Op::Release(proto::Release { ino });
+            // The end of the session releases it, if nothing else does.
+            if let Err(errno) = core
+                .session
+                .change(&core, root_cred(), release, false)
+                .await
+            {
+                tracing::debug!(ino, %errno, "a release was not taken");
+            }
+            node.unlinking.set(node.unlinking.get() - 1);
+            node.wake.notify_waiters();
+        });
     }
 
     pub async fn flush(self: &Rc<Self>, id: HandleId, lock_owner: Option<u64>) -> Result<()> {

@@ -24,7 +24,7 @@ fn unlink(parent: u64, name: &str) -> op::Op {
     op::Op::Unlink(Unlink {
         parent,
         name: name.to_owned().into(),
-        keep_open: false,
+        ..Unlink::default()
     })
 }
 

@@ -146,6 +146,7 @@ impl Random {
                     parent,
                     name,
                     keep_open,
+                    victim: None,
                 })
             }
             7 => Op::Rmdir(Rmdir {
@@ -160,6 +161,7 @@ impl Random {
                 no_replace: self.below(4) == 0,
                 exchange: self.below(4) == 0,
                 keep_open: self.flag(),
+                victim: None,
             }),
             10..=12 => Op::Setattr(Setattr {
                 ino: self.ino(inos),

@@ -284,6 +284,7 @@ impl Run {
                     parent: self.ino(dir),
                     name: name(*n),
                     keep_open: *keep,
+                    victim: None,
                 };
                 (Op::Unlink(op), self.model.unlink(user, dir, *n, *keep))
             }
@@ -311,6 +312,7 @@ impl Run {
                     no_replace: *how == 1,
                     exchange: *how == 2,
                     keep_open: *keep,
+                    victim: None,
                 };
                 (
                     Op::Rename(op),

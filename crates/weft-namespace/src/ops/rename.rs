@@ -174,11 +174,12 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::Rename, plan:
             }
             touch_parents(state, ctx, old, -moves, new, moves - goes);
             arrive(state, ctx, source, new);
-            let keep = op.keep_open.then_some(ctx.session);
-            (
-                source,
-                target.and_then(|(_, target)| state.drop_link(target, ctx.now, keep)),
-            )
+            let victim = target.and_then(|(_, target)| {
+                let is_another = op.victim.is_some_and(|told| told != target.0);
+                let keep = (op.keep_open || is_another).then_some(ctx.session);
+                state.drop_link(target, ctx.now, keep)
+            });
+            (source, victim)
         }
         Plan::Exchange { source, target } => {
             let shift = is_directory(state, target.1) - is_directory(state, source.1);

@@ -25,7 +25,9 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::Unlink, plan:
     let parent = Ino(op.parent);
     state.remove_entry(parent, plan.cookie, &op.name);
     state.touch_directory(parent, ctx.now, 0);
-    let victim = state.drop_link(plan.victim, ctx.now, op.keep_open.then_some(ctx.session));
+    let is_another = op.victim.is_some_and(|told| told != plan.victim.0);
+    let keep = (op.keep_open || is_another).then_some(ctx.session);
+    let victim = state.drop_link(plan.victim, ctx.now, keep);
     OpReply {
         parent: state.attr(parent),
         victim,

@@ -398,6 +398,7 @@ fn links() {
         parent: ROOT_INO.0,
         name: "x".into(),
         keep_open: true,
+        ..Unlink::default()
     };
     let x = w.file(&root(), ROOT_INO, "x", 0o600);
     w.ok(&root(), Op::Unlink(keep));

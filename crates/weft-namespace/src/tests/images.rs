@@ -88,6 +88,7 @@ fn full() -> World {
         parent: d.0,
         name: "gone".into(),
         keep_open: true,
+        ..Unlink::default()
     };
     w.ok(&cred, Op::Unlink(op));
     w.service(Op::Orphan(proto::Orphan {

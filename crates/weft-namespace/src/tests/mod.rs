@@ -188,7 +188,7 @@ pub fn unlink(parent: Ino, name: &str) -> Op {
     Op::Unlink(Unlink {
         parent: parent.0,
         name: name.to_owned().into(),
-        keep_open: false,
+        ..Unlink::default()
     })
 }
 

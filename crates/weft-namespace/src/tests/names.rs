@@ -9,7 +9,43 @@ fn unlink_open(parent: Ino, name: &str) -> Op {
         parent: parent.0,
         name: name.to_owned().into(),
         keep_open: true,
+        ..Unlink::default()
     })
+}
+
+#[test]
+fn a_name_that_means_another_file_than_the_client_thought_keeps_that() {
+    let mut w = World::new();
+    for (told, keeps) in [(None, false), (Some(true), false), (Some(false), true)] {
+        for replaces in [false, true] {
+            let f = w.file(&root(), ROOT_INO, "f", 0o644);
+            let victim = told.map(|is_right| if is_right { f.0 } else { 0 });
+            let op = if replaces {
+                w.file(&root(), ROOT_INO, "g", 0o644);
+                Op::Rename(Rename {
+                    victim,
+                    ..rename(ROOT_INO, "g", ROOT_INO, "f")
+                })
+            } else {
+                Op::Unlink(Unlink {
+                    parent: ROOT_INO.0,
+                    name: "f".into(),
+                    victim,
+                    ..Unlink::default()
+                })
+            };
+            let gone = w.ok(&root(), op).victim.unwrap();
+            assert_eq!((gone.ino, gone.nlink), (f.0, 0));
+            assert_eq!(w.state.inode(f).is_ok(), keeps);
+            if keeps {
+                w.ok(&root(), release(f));
+                assert!(w.state.inode(f).is_err());
+            }
+            if replaces {
+                w.ok(&root(), unlink(ROOT_INO, "f"));
+            }
+        }
+    }
 }
 
 fn release(ino: Ino) -> Op {
