@@ -55,6 +55,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     // on another one is not lost so, the errors that its writer would be told say.
     ("a write lease was lost", META_DIES),
     ("written bytes are lost", SESSION_ENDS),
+    ("size and times were not taken", SESSION_ENDS),
     // Gone while the other side still said who it is.
     ("handshake refused", CONNECTION_ENDS),
     // Nothing comes back: the other side is gone, cut off, or waits for its disk.
