@@ -72,8 +72,14 @@ impl Core {
     async fn give_back_lease(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection) {
         // Replies that came before the revocation are taken first: they may open the file.
         connection.answers_taken().await;
-        if node.state.borrow().unlinked && !node.is_open() {
-            // A create that had to be sent again may have opened it before its last name goes.
+        let may_open = {
+            let state = node.state.borrow();
+            // One that is not known here is perhaps news of a create's.
+            state.unlinked || state.attr.is_none()
+        };
+        if may_open && !node.is_open() {
+            // A create whose answer is still to come, or that had to be sent again, may have opened
+            // it: the service must not note that it is closed here.
             let ended = self.creates_end();
             let _ = self.env.timeout(GRANT_PATIENCE, ended).await;
         }
