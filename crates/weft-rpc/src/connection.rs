@@ -206,7 +206,7 @@ struct Inner {
     /// Why the connection is closed; set once.
     closed: RefCell<Option<String>>,
     closing: Notify,
-    /// The other side's kernel ended it.
+    /// The other side, or its kernel, ended it.
     ended_by_peer: Cell<bool>,
 }
 
@@ -236,15 +236,10 @@ impl Inner {
         self.filled.notify_one();
     }
 
-    /// Notes an end that the other side's kernel has made: None is the end of the stream.
+    /// Notes the end of the stream: the other side, or its kernel when the process was gone, has said
+    /// that nothing more comes. A reset is not that: anything between the two may send one.
     fn note_end(&self, error: Option<&io::Error>) {
-        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-        let ends = |error: &io::Error| {
-            matches!(
-                error.kind(),
-                BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
-            )
-        };
+        let ends = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof;
         if self.closed.borrow().is_none() && error.is_none_or(ends) {
             self.ended_by_peer.set(true);
         }
@@ -457,9 +452,9 @@ impl Connection {
         }
     }
 
-    /// The connection is closed because the other side closed it or its kernel reset it, which it
-    /// also does for a process that is gone. False while it is open, and when this side closed it or
-    /// gave it up (silence, a broken frame).
+    /// The connection is closed because the other side ended it, which its kernel does for a process
+    /// that is gone. False while it is open, when this side closed it or gave it up (silence, a broken
+    /// frame), and when it was reset: firewalls do that, too, while the process lives.
     pub fn ended_by_peer(&self) -> bool {
         self.0.ended_by_peer.get()
     }

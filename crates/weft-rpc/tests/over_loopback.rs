@@ -1,10 +1,17 @@
 //! Two ends over real loopback sockets.
 
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a relay of its own between two ends"
+)]
 
 use bytes::Bytes;
 use std::cell::RefCell;
+use std::io::{Read, Write};
 use std::rc::Rc;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weft_env::real;
 use weft_rpc::{CallError, Handler, Local, Payload, connect, serve};
@@ -226,4 +233,56 @@ fn an_answer_is_taken_before_the_requests_that_follow_it() {
         assert_eq!(log.last(), Some(&"request"), "{answer} of {log:?}");
     })
     .unwrap();
+}
+
+/// Hands bytes through to `upstream` until told to stop, then ends the client's connection.
+fn relay(listener: std::net::TcpListener, upstream: String, resets: bool, stop: Receiver<()>) {
+    let (mut near, _) = listener.accept().unwrap();
+    let mut far = std::net::TcpStream::connect(upstream).unwrap();
+    near.set_nonblocking(true).unwrap();
+    far.set_nonblocking(true).unwrap();
+    while stop.try_recv().is_err() {
+        hand_on(&mut near, &mut far);
+        hand_on(&mut far, &mut near);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if resets {
+        // A socket that is closed with something unread is reset by the kernel.
+        let mut unread = [0];
+        while near.peek(&mut unread).is_err() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn hand_on(from: &mut std::net::TcpStream, to: &mut std::net::TcpStream) {
+    let mut bytes = [0; 4096];
+    if let Ok(count) = from.read(&mut bytes) {
+        to.write_all(&bytes[..count]).unwrap();
+    }
+}
+
+#[test]
+fn the_end_of_a_stream_is_the_other_sides_word_and_a_reset_is_not() {
+    for resets in [false, true] {
+        real::run(|env| async move {
+            let address = serve(&env, "127.0.0.1:0", local("c"), |_| {}, server())
+                .await
+                .unwrap();
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let near = listener.local_addr().unwrap().to_string();
+            let (stop, stopped) = std::sync::mpsc::channel();
+            let relay = std::thread::spawn(move || relay(listener, address, resets, stopped));
+            let connection = connect(&env, &near, &local("c"), silent()).await.unwrap();
+            stop.send(()).unwrap();
+            env.sleep(Duration::from_millis(20)).await;
+            if resets {
+                connection.notify(&RenewRequest::default());
+            }
+            connection.closed().await;
+            assert_eq!(connection.ended_by_peer(), !resets);
+            relay.join().unwrap();
+        })
+        .unwrap();
+    }
 }
