@@ -37,16 +37,19 @@ const ORDER_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) async fn run(meta: Rc<Meta>) {
     let term = meta.settings.session_term();
     let margin = term / MARGIN_DIVISOR;
+    let mut pause = CLOCK;
     loop {
         let before = meta.env.now();
-        meta.env.sleep(CLOCK).await;
-        let late = meta.env.now().since(before).saturating_sub(CLOCK);
-        if late > STALL {
-            let now = meta.env.now();
-            meta.core.borrow_mut().leases.stood_still(now, late);
-            meta.env.sleep(STALL_CATCH_UP).await;
-        }
+        meta.env.sleep(pause).await;
         let now = meta.env.now();
+        let late = now.since(before).saturating_sub(pause);
+        if late > STALL {
+            meta.core.borrow_mut().leases.stood_still(now, late);
+            // It may stand still in that time, too.
+            pause = STALL_CATCH_UP;
+            continue;
+        }
+        pause = CLOCK;
         let core = &mut *meta.core.borrow_mut();
         let over = core
             .sessions

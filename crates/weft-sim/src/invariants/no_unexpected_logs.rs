@@ -86,6 +86,8 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
         BAD_BLOCKS,
     ),
     ("blocks are bad in the copy that counts", BAD_BLOCKS),
+    // A write of a part of such a block, which cannot be made whole again.
+    ("written bytes are lost", BAD_BLOCKS),
     // A batch was being written when the server died: nobody had been told of it.
     ("cutting the torn tail of the journal", META_DIES),
     // A client gave leases back, and the connection or the server ended before that was journaled.
