@@ -216,7 +216,7 @@ pub enum Op {
     Loses,
     /// The client is dead: besides, nobody can tell any more what it had open.
     Dies,
-    /// The client has written back everything.
+    /// The client has written back everything; if only partly, it was told so.
     SyncsAll,
     /// The service ends the client's session: its locks and open references go.
     SessionEnds,
@@ -610,6 +610,13 @@ impl History {
         number
     }
 
+    /// The client, which asked between `since` and `now` for all to be written back, was told that some
+    /// of it was not: perhaps what it had written to files that others use since.
+    pub fn sync_failed(&self, client: ClientId, since: u64, now: u64) {
+        let number = self.begin(client, Op::SyncsAll, since);
+        self.end(number, Outcome::Partly, now);
+    }
+
     /// A session that ended between `since` and `now` after all was synced.
     pub fn session_left(&self, client: ClientId, since: u64, now: u64) {
         let synced = self.begin(client, Op::SyncsAll, since);
@@ -637,7 +644,7 @@ impl History {
     }
 
     /// A copy of the records. Writes whose failure the client was told of later (at an fsync, a
-    /// close or another write, as POSIX has it) are marked.
+    /// close or another write, as POSIX has it, or when it synced all) are marked.
     pub fn records(&self) -> Vec<Record> {
         let mut records = self.0.borrow().clone();
         bound_unknown_changes(&mut records);
@@ -645,6 +652,18 @@ impl History {
         let mut unsynced: BTreeMap<(ClientId, u64), Vec<usize>> = BTreeMap::new();
         for number in 0..records.len() {
             let record = &records[number];
+            if let (Op::SyncsAll, Outcome::Partly) = (&record.op, &record.outcome) {
+                // Of which files, it was not told.
+                let client = record.client;
+                for (_, writes) in
+                    unsynced.extract_if((client, 0)..=(client, u64::MAX), |_, _| true)
+                {
+                    for write in writes {
+                        records[write].lost_perhaps = true;
+                    }
+                }
+                continue;
+            }
             let Some(ino) = record.op.inode().filter(|_| record.op.writes_data()) else {
                 continue;
             };

@@ -262,6 +262,44 @@ fn a_client_that_left_in_good_order_has_lost_nothing() {
 }
 
 #[test]
+fn what_failed_after_a_close_may_be_lost_though_another_has_looked_at_the_file() {
+    let zeros = || Reply::Bytes(vec![0; 64].into());
+    for (fails, synced, lost) in [
+        (true, false, true),
+        (true, false, false),
+        (true, true, true),
+        (false, false, true),
+    ] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let number = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        if synced {
+            let fsync = Op::Fsync {
+                ino: 7,
+                data_only: false,
+            };
+            script.op(1, 20, 25, fsync, Reply::Done);
+        }
+        script.op(1, 25, 30, Op::Close { ino: 7, owner: 1 }, Reply::Done);
+        script.op(2, 40, 50, lookup("a"), file(7, 64));
+        if fails {
+            script.history.sync_failed(1, 60, 70);
+            script.history.session_lost(1, 60, 70);
+        } else {
+            script.history.session_left(1, 60, 70);
+        }
+        let reply = if lost { zeros() } else { data(number, 64) };
+        script.op(2, 80, 90, read(7, 0, 64), reply);
+        let right = !lost || fails && !synced;
+        assert_eq!(script.verdict().is_ok(), right, "{fails} {synced} {lost}");
+        // It is not there one moment and gone the next.
+        script.op(2, 100, 110, read(7, 0, 64), zeros());
+        script.op(2, 120, 130, read(7, 0, 64), data(number, 64));
+        script.verdict().unwrap_err();
+    }
+}
+
+#[test]
 fn open_files_outlive_their_names_and_locks_exclude() {
     let lock = |exclusive| Op::Lock {
         ino: 7,

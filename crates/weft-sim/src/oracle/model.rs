@@ -677,7 +677,7 @@ impl State {
                 for (&id, _) in ids {
                     let content = &mut next.edit(id).content;
                     match record.op {
-                        Op::SyncsAll => content.synced(client),
+                        Op::SyncsAll if reply.is_some() => content.synced(client),
                         _ => content.client_gone(client),
                     }
                 }

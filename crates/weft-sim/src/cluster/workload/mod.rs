@@ -260,6 +260,9 @@ impl Worker {
         let left = self.client.close().await;
         let now = self.shared.clock.now();
         let history = &self.shared.history;
+        if left.is_err() {
+            history.sync_failed(self.id, since, now);
+        }
         match (&left, self.life.lost_since()) {
             (Ok(()), None) => history.session_left(self.id, since, now),
             (_, lost) => history.session_lost(self.id, lost.unwrap_or(since), now),
