@@ -54,6 +54,10 @@ impl Core {
             .await?;
             (node, known) = self.known(ino).await?;
         }
+        if known.attr.nlink == 0 && !node.is_open() {
+            // It lives as long as others have it open, and the service would not know of this one.
+            return Err(Errno(libc::ESTALE));
+        }
         match known.attr.kind() {
             FileKind::Regular => {}
             FileKind::Directory if flags.write || flags.truncate => {

@@ -1166,3 +1166,21 @@ fn a_client_of_another_cluster_is_refused() {
         assert!(matches!(nobody, Err(ClientError::Unreachable(_))));
     });
 }
+
+#[test]
+fn an_unlinked_file_stays_for_those_that_have_it_open_and_for_nobody_else() {
+    with_stand_ins(1, async |cluster| {
+        let (a, b) = (cluster.client().await, cluster.client().await);
+        let (ino, handle) = create(&a, "f").await;
+        a.write(handle, 0, pattern(1, 5000), false).await.unwrap();
+        let theirs = open(&b, "f", RW).await;
+        a.unlink(&root(), a.root(), b"f").await.unwrap();
+        // As long as it has it open, it may open it again.
+        let again = a.open(&root(), ino, RW).await.unwrap();
+        close(&a, again).await;
+        close(&a, handle).await;
+        assert_eq!(a.open(&root(), ino, RW).await, Err(Errno(libc::ESTALE)));
+        assert_eq!(read(&b, theirs, 0, 5000).await, pattern(1, 5000));
+        close(&b, theirs).await;
+    });
+}

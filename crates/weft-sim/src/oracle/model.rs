@@ -496,12 +496,12 @@ impl State {
             }
             Op::Open { ino, truncate } => {
                 let id = self.file(*ino)?;
+                if self.get(id).names == 0 && !self.opens.contains_key(&(client, id)) {
+                    // Only a name can be opened.
+                    return Err(GONE.to_vec());
+                }
                 if *truncate {
                     next.edit(id).content.truncate(client, 0);
-                }
-                if self.get(id).names == 0 && !self.opens.contains_key(&(client, id)) {
-                    // Only a name can be opened: this keeps nothing alive.
-                    return done(reply, next);
                 }
                 next.open(client, id);
                 done(reply, next)
