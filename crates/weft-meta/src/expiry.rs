@@ -1,15 +1,18 @@
 //! The end of sessions that are no longer renewed, and of those that do not give back what is asked.
 //!
 //! ```text
-//! open --term passed--> ending --fenced, files settled--> closed
+//! open --term passed-----------------------------> ending --fenced, files settled--> closed
+//!   \--a lease not given back--> refused --term passed--^
 //! ```
-//! An ending session's requests are refused and its READ leases are gone. For each inode that it held
-//! WRITE on, the pairs make their copies equal and say how far the data reaches; then the inode is free
-//! for others. A pair that nobody serves now keeps its inodes locked until somebody does, and no
-//! others.
+//! A refused session is not renewed any more. Whether it hears that nobody knows, so it keeps its
+//! leases until the term of its last renewal is over. An ending session's requests are refused and its
+//! READ leases are gone. For each inode that it held WRITE on, the pairs make their copies equal and
+//! say how far the data reaches; then the inode is free for others. A pair that nobody serves now
+//! keeps its inodes locked until somebody does, and no others.
 
 use crate::server::{Core, Meta};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sessions::Stage;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_rpc::Payload;
@@ -51,22 +54,34 @@ pub(crate) async fn run(meta: Rc<Meta>) {
         }
         pause = CLOCK;
         let core = &mut *meta.core.borrow_mut();
-        let over = core
+        let over: Vec<SessionId> = core
             .sessions
             .iter()
-            .filter(|(_, live)| !live.ending && live.deadline + margin < now)
-            .map(|(session, _)| *session);
-        let mut over: BTreeSet<SessionId> = over.collect();
+            .filter(|(_, live)| live.stage != Stage::Ending && live.deadline + margin < now)
+            .map(|(session, _)| *session)
+            .collect();
         let asked_before = weft_env::Mono(now.0.saturating_sub((term + margin).as_nanos() as u64));
         for session in core.leases.silent_since(asked_before) {
-            if core.sessions.get(&session).is_some_and(|live| !live.ending) {
-                tracing::warn!(%session, "a session has not given a lease back in its term");
-                over.insert(session);
-            }
+            refuse_session(core, session);
         }
         for session in over {
             meta.end_session(core, session);
         }
+    }
+}
+
+/// The session keeps others waiting: it is not served or renewed any more, so that its term ends.
+fn refuse_session(core: &mut Core, session: SessionId) {
+    let Some(live) = core.sessions.get_mut(&session) else {
+        return;
+    };
+    if live.stage != Stage::Open {
+        return;
+    }
+    tracing::warn!(%session, "a session has not given a lease back in its term");
+    live.stage = Stage::Refused;
+    if let Some(connection) = live.connection.take() {
+        connection.close("a lease was not given back in time");
     }
 }
 
@@ -76,7 +91,7 @@ impl Meta {
         let Some(live) = core.sessions.get_mut(&session) else {
             return;
         };
-        live.ending = true;
+        live.stage = Stage::Ending;
         let was_back = live.is_back;
         if let Some(connection) = live.connection.take() {
             connection.close("the session's term has passed");

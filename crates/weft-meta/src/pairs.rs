@@ -6,6 +6,7 @@
 
 use crate::MetaError;
 use crate::server::{Core, Meta};
+use crate::sessions::Stage;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -433,7 +434,7 @@ fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number:
     let live_sessions: Vec<u64> = core
         .sessions
         .iter()
-        .filter(|(_, live)| !live.ending)
+        .filter(|(_, live)| live.stage != Stage::Ending)
         .map(|(session, _)| session.0)
         .collect();
     let fenced_below = core.state.next_session().0;

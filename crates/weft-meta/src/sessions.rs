@@ -18,6 +18,18 @@ use weft_wire::proto::{
 /// every image.
 const SESSIONS_MAX: usize = 100_000;
 
+/// How far the end of a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It is served.
+    Open,
+    /// It has not given back what was asked for, and is not served any more. But it may not have heard
+    /// that, and may believe in what it holds until the term of its last renewal is over.
+    Refused,
+    /// It believes in nothing any more; what it was writing is being settled.
+    Ending,
+}
+
 /// What is known of a session besides its journaled part.
 pub(crate) struct Live {
     /// Where it is reached; None while it is away.
@@ -27,8 +39,7 @@ pub(crate) struct Live {
     /// It has been opened or taken up in this reign. Until then it counts as holding READ on
     /// everything.
     pub is_back: bool,
-    /// It is over; what it was writing is being settled.
-    pub ending: bool,
+    pub stage: Stage,
     /// Batch with what it told when it last gave a WRITE lease back. Its renewals are answered after
     /// that: an answered renewal tells the client that what it told before is safe.
     pub told: Sn,
@@ -41,7 +52,7 @@ impl Live {
             connection: None,
             deadline,
             is_back: false,
-            ending: false,
+            stage: Stage::Open,
             told: Sn(0),
         };
         state
@@ -64,7 +75,10 @@ impl Core {
         }
         let id = SessionId(session);
         match self.sessions.get(&id) {
-            Some(live) if live.ending => {
+            Some(live) if live.stage == Stage::Refused => {
+                Err(Failed::Fenced("a lease was not given back in time".into()))
+            }
+            Some(live) if live.stage == Stage::Ending => {
                 Err(Failed::Fenced("the session was not renewed in time".into()))
             }
             Some(live) if live.connection.as_ref().is_some_and(|c| c.same(connection)) => Ok(id),
@@ -147,7 +161,7 @@ fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: Sessio
         connection: Some(connection.clone()),
         deadline: meta.env.now() + meta.settings.session_term(),
         is_back: true,
-        ending: false,
+        stage: Stage::Open,
         told: core.sessions.get(&session).map_or(Sn(0), |live| live.told),
     };
     let Some(before) = core.sessions.insert(session, live) else {
@@ -170,7 +184,7 @@ fn take_up(
 ) {
     let session = SessionId(request.session);
     match core.sessions.get(&session) {
-        Some(live) if !live.ending => {}
+        Some(live) if live.stage == Stage::Open => {}
         _ => return replier.fail(Failed::Fenced("the session has ended".into())),
     }
     attach(meta, core, connection, session);

@@ -188,6 +188,49 @@ fn who_does_not_answer_is_fenced_and_what_it_wrote_is_found_again() {
 }
 
 #[test]
+fn nobody_gets_what_a_renewed_session_may_still_believe_in() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        b.keep_alive();
+        let cached = b.create(1, "cached").await;
+        a.inode(cached).await.unwrap();
+        let written = a.create(1, "written").await;
+        a.manners.deaf.set(true);
+        // It answers no revocation, but renews until it is not answered. If that were not heard, it
+        // would believe for a term from when it sent the last renewal that was.
+        let renewing = async {
+            let (session, epoch) = (a.session, a.epoch);
+            let mut renewed = env.now();
+            loop {
+                let sent = env.now();
+                if a.call(&RenewRequest { session, epoch }).await.is_err() {
+                    return renewed;
+                }
+                renewed = sent;
+                env.sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let taking = async |ino| {
+            b.done(op::Op::WriteLease(WriteLease { ino })).await;
+            env.now()
+        };
+        let begun = env.now();
+        let (renewed, cached, written) =
+            futures_util::future::join3(renewing, taking(cached), taking(written)).await;
+        let term = Duration::from_millis(settings(&dir).session_term_ms);
+        assert!(renewed.since(begun) > term / 2, "it was not renewed");
+        for taken in [cached, written] {
+            assert!(taken.since(renewed) >= term, "{:?}", taken.since(renewed));
+            assert!(taken.since(begun) < term * 10, "{:?}", taken.since(begun));
+        }
+        server.stop().await;
+    });
+}
+
+#[test]
 fn a_session_that_is_not_renewed_ends_and_its_locks_are_free() {
     run(|env, dir| async move {
         let server = server(&env, &dir).await;
