@@ -423,7 +423,7 @@ impl Content {
                 "{got} of {length} bytes at {offset} of a file of {low}..={high}"
             ));
         }
-        let mut settled = Vec::new();
+        let mut settled: Vec<(Range<u64>, Values)> = Vec::new();
         for (run, values) in self.bytes.runs(offset..offset + got) {
             let part = &data[(run.start - offset) as usize..(run.end - offset) as usize];
             if let [only] = values[..] {
@@ -437,24 +437,29 @@ impl Content {
                 continue;
             }
             for (&byte, at) in part.iter().zip(run) {
-                let left: Values = values
-                    .iter()
-                    .copied()
-                    .filter(|value| value.gives(at, byte))
-                    .collect();
+                let gives = |value: &Value| value.gives(at, byte);
+                // Byte by byte would be as slow as it is simple: neighbours mostly agree.
+                if let Some((range, left)) = settled.last_mut()
+                    && range.end == at
+                    && values.iter().filter(|value| gives(value)).eq(left.iter())
+                {
+                    range.end += 1;
+                    continue;
+                }
+                let left: Values = values.iter().copied().filter(gives).collect();
                 if left.is_empty() {
                     return Err(format!(
                         "byte {at} is {byte:#04x}, must be of one of {values:?}"
                     ));
                 }
                 if left.len() < values.len() {
-                    settled.push((at, left));
+                    settled.push((at..at + 1, left));
                 }
             }
         }
         if self.settles(client) {
-            for (at, left) in settled {
-                self.bytes.set(at..at + 1, left);
+            for (range, left) in settled {
+                self.bytes.set(range, left);
             }
             if length > 0 && size != self.size {
                 self.set_size_range(size);

@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// States looked at for one operation before the check gives up: most take a few dozen.
 const STATES_MAX: usize = 20_000;
+/// And for all of a history: most take some ten thousand, each of them up to a millisecond.
+const STATES_IN_ALL: usize = 200_000;
 
 /// Why a history is not right.
 #[derive(Clone, Debug)]
@@ -56,6 +58,15 @@ struct UnderWay<'a> {
 /// # Errors
 /// The first operation that cannot be explained.
 pub fn check(records: &[Record], root_ino: u64) -> Result<Vec<State>, Violation> {
+    check_within(records, root_ino, STATES_IN_ALL)
+}
+
+/// Checks a history by looking at so many states at most.
+pub(super) fn check_within(
+    records: &[Record],
+    root_ino: u64,
+    mut states_left: usize,
+) -> Result<Vec<State>, Violation> {
     let mut moments: Vec<(u64, Moment, usize)> = Vec::new();
     for (number, record) in records.iter().enumerate() {
         if matches!(record.outcome, Outcome::Unknown { .. }) && only_looks(&record.op) {
@@ -80,7 +91,7 @@ pub fn check(records: &[Record], root_ino: u64) -> Result<Vec<State>, Violation>
         if matches!(record.outcome, Outcome::Unknown { .. }) {
             under_way.passed.insert(number);
         } else {
-            possible = advance_all(number, records, &under_way, &possible)?;
+            possible = advance_all(number, records, &under_way, &possible, &mut states_left)?;
             under_way.records.remove(&number);
         }
         forget_decided(&mut under_way, &mut possible);
@@ -97,12 +108,14 @@ fn advance_all(
     records: &[Record],
     under_way: &UnderWay<'_>,
     possible: &BTreeSet<Possible>,
+    states_left: &mut usize,
 ) -> Result<BTreeSet<Possible>, Violation> {
     let mut next = BTreeSet::new();
     let mut seen = BTreeSet::new();
+    let states_max = STATES_MAX.min(*states_left);
     for from in possible {
-        advance(from, number, under_way, &mut next, &mut seen);
-        if seen.len() > STATES_MAX {
+        advance(from, number, under_way, states_max, &mut next, &mut seen);
+        if seen.len() > states_max {
             let mut violation = explain(number, records, &under_way.records, possible);
             violation.is_undecided = true;
             violation.text = format!(
@@ -114,6 +127,7 @@ fn advance_all(
             return Err(violation);
         }
     }
+    *states_left -= seen.len();
     if next.is_empty() {
         return Err(explain(number, records, &under_way.records, possible));
     }
@@ -178,6 +192,7 @@ fn advance(
     from: &Possible,
     number: usize,
     under_way: &UnderWay<'_>,
+    states_max: usize,
     next: &mut BTreeSet<Possible>,
     seen: &mut BTreeSet<Possible>,
 ) {
@@ -188,7 +203,7 @@ fn advance(
             next.insert(at);
             continue;
         }
-        if seen.len() > STATES_MAX || !seen.insert(at.clone()) {
+        if seen.len() > states_max || !seen.insert(at.clone()) {
             continue;
         }
         let all = entangled(&at, number, &under_way.records);

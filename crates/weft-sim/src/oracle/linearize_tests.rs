@@ -2,7 +2,7 @@
 
 use super::content;
 use super::history::{History, Kind, Op, Outcome, Reply, Seen};
-use super::linearize::{Violation, check, prepared};
+use super::linearize::{Violation, check, check_within, prepared};
 
 struct Script {
     history: History,
@@ -135,6 +135,19 @@ fn many_unknown_operations_on_many_things_stay_few_states() {
     script.op(4, 200, 210, write(77, 0, 5), Reply::Done);
     script.op(4, 300, 310, lookup("f7"), file(77, 5));
     script.verdict().unwrap();
+}
+
+#[test]
+fn a_history_with_too_many_states_in_all_is_undecided() {
+    let script = Script::new();
+    for at in 0..100 {
+        script.op(1, at * 10, at * 10 + 5, lookup("f"), Reply::Absent);
+    }
+    let records = prepared(script.history.records());
+    // One for each operation, which is few for any of them.
+    assert!(check_within(&records, ROOT, 100).is_ok());
+    let violation = check_within(&records, ROOT, 99).unwrap_err();
+    assert!(violation.is_undecided, "{}", violation.text);
 }
 
 #[test]
