@@ -42,8 +42,22 @@ impl Core {
         ino: u64,
         flags: OpenFlags,
     ) -> Result<HandleId> {
-        let (mut node, mut known) = self.known(ino).await?;
-        while node.unlinking.get() > 0 {
+        let (node, attr, held) = loop {
+            let (node, known) = self.known(ino).await?;
+            match known.attr.kind() {
+                FileKind::Regular => {}
+                FileKind::Directory if flags.write || flags.truncate => {
+                    return Err(Errno(libc::EISDIR));
+                }
+                _ => return Err(Errno(libc::EINVAL)),
+            }
+            // Whoever takes the last name away asks for the lease first, and then sees it open.
+            let held = self.begin(&node, Mode::Read).await?;
+            if node.unlinking.get() == 0 {
+                let attr = node.state.borrow().attr.unwrap_or(known.attr);
+                break (node, attr, held);
+            }
+            drop(held);
             // Opened before or not at all: the server was told of no handle.
             self.patiently(async {
                 while node.unlinking.get() > 0 {
@@ -52,23 +66,15 @@ impl Core {
                 Ok(())
             })
             .await?;
-            (node, known) = self.known(ino).await?;
-        }
-        if known.attr.nlink == 0 && !node.is_open() {
+        };
+        if attr.nlink == 0 && !node.is_open() {
             // It lives as long as others have it open, and the service would not know of this one.
             return Err(Errno(libc::ESTALE));
-        }
-        match known.attr.kind() {
-            FileKind::Regular => {}
-            FileKind::Directory if flags.write || flags.truncate => {
-                return Err(Errno(libc::EISDIR));
-            }
-            _ => return Err(Errno(libc::EINVAL)),
         }
         let write = flags.write || flags.truncate;
         let mask =
             if flags.read { access::READ } else { 0 } | if write { access::WRITE } else { 0 };
-        access::check(&known.attr, cred, mask)?;
+        access::check(&attr, cred, mask)?;
         if flags.write && !flags.read && !node.state.borrow().lease.owns() {
             // It will be written: the lease is fetched while the application goes on.
             let (core, node) = (self.clone(), node.clone());
@@ -78,6 +84,7 @@ impl Core {
             });
         }
         let handle = self.handles.add_file(node, flags);
+        drop(held);
         if flags.truncate {
             let cut = SetAttr {
                 size: Some(0),
