@@ -62,7 +62,7 @@ pub(crate) struct Session {
     unanswered: RefCell<BTreeSet<u64>>,
     /// Told when a change is no longer outstanding.
     answered: Notify,
-    /// Its goodbye is on the way.
+    /// Its goodbye is on the way: the service may have heard it, and given to others what was leased.
     leaving: Cell<bool>,
     closed: Cell<bool>,
     pub root: Cell<u64>,
@@ -155,7 +155,7 @@ impl Session {
 
     /// Leases may be believed now.
     pub fn is_valid(&self) -> bool {
-        self.env.now() < self.valid_until.get()
+        !self.leaving.get() && self.env.now() < self.valid_until.get()
     }
 
     /// The link, if requests can be sent at once.
@@ -185,8 +185,10 @@ impl Session {
                 return;
             }
             // The renewal may be late without the connection being broken; a new connection and
-            // the taking up decide what is left.
-            if let Some(link) = self.current() {
+            // the taking up decide what is left. A goodbye needs the connection that it has.
+            if !self.leaving.get()
+                && let Some(link) = self.current()
+            {
                 link.connection.close("the session's term has passed");
             }
             linked.await;
@@ -338,7 +340,8 @@ impl Session {
         }
     }
 
-    /// A goodbye follows: that the session is over is no loss from now on, and it is not replaced.
+    /// A goodbye follows: no lease is believed from now on, that the session is over is no loss, and it
+    /// is not replaced.
     pub fn begin_leaving(&self) {
         self.leaving.set(true);
     }

@@ -207,3 +207,33 @@ fn the_end_of_a_client_waits_for_what_was_closed() {
         assert_eq!(got, pattern(5, 5000));
     });
 }
+
+#[test]
+fn who_has_said_goodbye_believes_in_nothing() {
+    with_stand_ins(1, async |cluster| {
+        let a = cluster.client().await;
+        let (ino, handle) = make(&a, b"f").await;
+        a.write(handle, 0, pattern(6, 5000), false).await.unwrap();
+        a.fsync(handle, false).await.unwrap();
+        assert!(a.leases().contains(&(ino, true)));
+        let known = || cluster.meta.borrow().as_ref().unwrap().digest();
+        let before = known();
+        let start = cluster.env.now();
+        let mut leaving = Box::pin(a.close());
+        assert!(futures_util::poll!(&mut leaving).is_pending());
+        // The goodbye is on the way, and its answer may be lost.
+        assert_eq!(a.leases(), []);
+        // What comes late waits for a lease, and does not hinder the goodbye.
+        let late = a.clone();
+        let reading = cluster.env.spawn("late", async move {
+            let _ = late.read(handle, 0, 10).await;
+        });
+        leaving.await.unwrap();
+        drop(reading);
+        assert!(cluster.env.now().since(start) < Duration::from_secs(1));
+        while known().is_none() {
+            cluster.env.sleep(Duration::from_millis(5)).await;
+        }
+        assert_ne!(known(), before, "the service has not heard the goodbye");
+    });
+}
