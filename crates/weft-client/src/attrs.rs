@@ -230,7 +230,12 @@ impl Core {
             if granted || state.layout.is_some() {
                 state.take_layout(reply.layout.as_ref());
             }
-            if granted && reply.trim_seq != 0 && !state.trimming {
+            // The answer grants nothing while the lease is being asked back, or after the connection
+            // was lost; yet it may be kept, and whoever writes under it has to trim first. What
+            // others have done since shows in what is known.
+            let is_kept = state.lease.mode() == Mode::Write
+                && state.attr.is_some_and(|known| known.change <= attr.change);
+            if (granted || is_kept) && reply.trim_seq != 0 && !state.trimming {
                 state.trim = Some((reply.trim_seq, reply.trim_from));
             }
             state.lease.owns()

@@ -850,6 +850,72 @@ fn the_face_forgets_before_others_change() {
     });
 }
 
+/// A kernel that takes its time to forget.
+struct SlowKernel {
+    env: weft_env::Env,
+    asked: Cell<bool>,
+    holds: Rc<Cell<bool>>,
+}
+
+impl Invalidator for SlowKernel {
+    fn inode(&self, _ino: u64, _data: bool) -> futures_util::future::LocalBoxFuture<'static, bool> {
+        self.asked.set(true);
+        let (env, holds) = (self.env.clone(), self.holds.clone());
+        Box::pin(async move {
+            while holds.get() {
+                env.sleep(Duration::from_millis(1)).await;
+            }
+            true
+        })
+    }
+
+    fn names(&self, _dir: u64) -> futures_util::future::LocalBoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
+
+#[test]
+fn what_is_written_after_a_cut_stays_though_the_lease_was_asked_back_before_it() {
+    with_cluster(1, async |cluster| {
+        let (a, b) = (cluster.client().await, cluster.client().await);
+        let (ino, handle) = create(&a, "f").await;
+        let data = pattern(1, 300_000);
+        a.write(handle, 0, data.clone(), false).await.unwrap();
+        a.fsync(handle, false).await.unwrap();
+        let other = open(&b, "f", RW).await;
+        a.write(handle, 0, data.slice(..10), false).await.unwrap();
+        let kernel = Rc::new(SlowKernel {
+            env: cluster.env.clone(),
+            asked: Cell::new(false),
+            holds: Rc::new(Cell::new(true)),
+        });
+        a.set_invalidator(kernel.clone());
+        let tail = pattern(2, 1000);
+        // The cut is answered without a lease, since the other client waits for it; what comes
+        // before the kernel has forgotten is served all the same.
+        let cuts = async {
+            while !kernel.asked.get() {
+                cluster.env.sleep(Duration::from_millis(1)).await;
+            }
+            let cut = SetAttr {
+                size: Some(100_000),
+                ..SetAttr::default()
+            };
+            let done = a.setattr(&root(), ino, cut, Some(handle)).await;
+            done.unwrap();
+            a.write(handle, 200_000, tail.clone(), false).await.unwrap();
+            kernel.holds.set(false);
+        };
+        let writes = b.write(other, 0, data.slice(..10), false);
+        let (written, ()) = futures_util::future::join(writes, cuts).await;
+        written.unwrap();
+        let mut expected = data[..100_000].to_vec();
+        expected.resize(200_000, 0);
+        expected.extend_from_slice(&tail);
+        assert!(read(&b, other, 0, 300_000).await == expected);
+    });
+}
+
 #[test]
 fn nothing_is_believed_after_the_term_and_nothing_lost_if_the_session_lives() {
     with_cluster(1, async |cluster| {
