@@ -110,9 +110,16 @@ pub(crate) fn on_change(
             want_leases,
         };
         let connection = connection.clone();
-        return meta.wait_for(core, conflict, replier, move |meta, core, replier| {
-            on_change(meta, core, &connection, request, replier);
-        });
+        let wants = touched.iter().map(|touch| touch.ino).collect();
+        return meta.wait_for(
+            core,
+            conflict,
+            wants,
+            replier,
+            move |meta, core, replier| {
+                on_change(meta, core, &connection, request, replier);
+            },
+        );
     }
     let lock = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
         Some(Op::SetLock(lock)) => Some(*lock),

@@ -110,9 +110,15 @@ pub(crate) fn on_lookup(
         Ok(Some(inode)) => {
             if let Some(conflict) = owned_elsewhere(meta, core, session, &inode) {
                 let connection = connection.clone();
-                return meta.wait_for(core, conflict, replier, move |meta, core, replier| {
-                    on_lookup(meta, core, &connection, request, replier);
-                });
+                return meta.wait_for(
+                    core,
+                    conflict,
+                    Vec::new(),
+                    replier,
+                    move |meta, core, replier| {
+                        on_lookup(meta, core, &connection, request, replier);
+                    },
+                );
             }
             let ino = ino_of(&inode);
             let seen = core.commits.seen([parent, ino]);
@@ -144,9 +150,15 @@ pub(crate) fn on_get_inode(
         Ok(inode) => {
             if let Some(conflict) = owned_elsewhere(meta, core, session, &inode) {
                 let connection = connection.clone();
-                return meta.wait_for(core, conflict, replier, move |meta, core, replier| {
-                    on_get_inode(meta, core, &connection, request, replier);
-                });
+                return meta.wait_for(
+                    core,
+                    conflict,
+                    Vec::new(),
+                    replier,
+                    move |meta, core, replier| {
+                        on_get_inode(meta, core, &connection, request, replier);
+                    },
+                );
             }
             let leases = grants(meta, core, session, &[ino]);
             let reply = GetInodeReply {

@@ -26,19 +26,52 @@ pub(crate) enum Conflict {
     Return,
 }
 
-type Parked = Box<dyn FnOnce(&Rc<Meta>, &mut Core)>;
+type Again = Box<dyn FnOnce(&Rc<Meta>, &mut Core)>;
+
+struct Parked {
+    /// All that it needs others to have given back, not only what it is parked by.
+    wants: Vec<Ino>,
+    again: Again,
+}
 
 /// Requests that wait, in order of arrival.
 #[derive(Default)]
 pub(crate) struct Parking {
     by_inode: BTreeMap<Ino, Vec<Parked>>,
-    for_return: Vec<Parked>,
+    for_return: Vec<Again>,
+    /// How many of those parked by an inode want this one.
+    wanted: BTreeMap<Ino, usize>,
     count: usize,
 }
 
 impl Parking {
-    fn has(&self, ino: Ino) -> bool {
-        !self.by_inode.is_empty() && self.by_inode.contains_key(&ino)
+    /// A request waits that wants this inode.
+    fn wants(&self, ino: Ino) -> bool {
+        !self.wanted.is_empty() && self.wanted.contains_key(&ino)
+    }
+
+    fn park(&mut self, ino: Ino, mut wants: Vec<Ino>, again: Again) {
+        wants.push(ino);
+        for ino in &wants {
+            *self.wanted.entry(*ino).or_default() += 1;
+        }
+        let parked = Parked { wants, again };
+        self.by_inode.entry(ino).or_default().push(parked);
+    }
+
+    /// Takes out what is parked by this inode.
+    fn take(&mut self, ino: Ino) -> Vec<Again> {
+        let waiting = self.by_inode.remove(&ino).unwrap_or_default();
+        self.count -= waiting.len();
+        for ino in waiting.iter().flat_map(|parked| &parked.wants) {
+            if let Some(count) = self.wanted.get_mut(ino) {
+                *count -= 1;
+                if *count == 0 {
+                    self.wanted.remove(ino);
+                }
+            }
+        }
+        waiting.into_iter().map(|parked| parked.again).collect()
     }
 
     /// How many requests wait.
@@ -48,11 +81,13 @@ impl Parking {
 }
 
 impl Meta {
-    /// Parks a request. `again` handles it anew.
+    /// Parks a request. `again` handles it anew. Nobody is given a READ lease on what it `wants`
+    /// meanwhile: or what had come back first would be lent again before the last has, without end.
     pub(crate) fn wait_for(
         &self,
         core: &mut Core,
         conflict: Conflict,
+        wants: Vec<Ino>,
         replier: Replier,
         again: impl FnOnce(&Rc<Meta>, &mut Core, Replier) + 'static,
     ) {
@@ -62,19 +97,17 @@ impl Meta {
             return replier.fail(Failed::Unavailable(why));
         }
         parking.count += 1;
-        let parked: Parked = Box::new(move |meta, core| again(meta, core, replier));
+        let again: Again = Box::new(move |meta, core| again(meta, core, replier));
         match conflict {
-            Conflict::Inode(ino) => parking.by_inode.entry(ino).or_default().push(parked),
-            Conflict::Return => parking.for_return.push(parked),
+            Conflict::Inode(ino) => parking.park(ino, wants, again),
+            Conflict::Return => parking.for_return.push(again),
         }
     }
 
     /// Handles anew what waited for this inode.
     pub(crate) fn retry(self: &Rc<Self>, core: &mut Core, ino: Ino) {
-        let waiting = core.parking.by_inode.remove(&ino).unwrap_or_default();
-        core.parking.count -= waiting.len();
-        for parked in waiting {
-            parked(self, core);
+        for again in core.parking.take(ino) {
+            again(self, core);
         }
     }
 
@@ -82,8 +115,8 @@ impl Meta {
     pub(crate) fn retry_returned(self: &Rc<Self>, core: &mut Core) {
         let waiting = std::mem::take(&mut core.parking.for_return);
         core.parking.count -= waiting.len();
-        for parked in waiting {
-            parked(self, core);
+        for again in waiting {
+            again(self, core);
         }
     }
 
@@ -283,7 +316,7 @@ impl Meta {
             Some(_) => return None,
             None => {}
         }
-        if core.leases.is_disputed(ino) || core.parking.has(ino) {
+        if core.leases.is_disputed(ino) || core.parking.wants(ino) {
             return None;
         }
         let (seq, too_many) = core.leases.grant(ino, session);

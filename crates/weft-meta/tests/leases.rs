@@ -431,3 +431,43 @@ fn a_pair_that_is_down_locks_only_what_lies_on_it() {
         server.stop().await;
     });
 }
+
+#[test]
+fn what_came_back_is_not_lent_again_while_the_rest_is_waited_for() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let silent = Client::open(&env, server.address()).await;
+        let reader = Client::open(&env, server.address()).await;
+        let changer = Client::open(&env, server.address()).await;
+        for client in [&silent, &reader, &changer] {
+            client.keep_alive();
+        }
+        let x = changer.create(1, "x").await;
+        let y = changer.create(1, "y").await;
+        silent.inode(x).await.unwrap();
+        silent.manners.deaf.set(true);
+        let read = reader.inode(y).await.unwrap();
+        assert_eq!(mode_of(&read.leases, y), READ);
+        let exchange = op::Op::Rename(Rename {
+            parent: 1,
+            name: "x".into(),
+            new_parent: 1,
+            new_name: "y".into(),
+            exchange: true,
+            ..Rename::default()
+        });
+        let exchanging = changer.done(exchange);
+        let asking = async {
+            while !reader.manners.asked.borrow().contains(&(y, NONE, false)) {
+                env.sleep(Duration::from_millis(1)).await;
+            }
+            let read = reader.inode(y).await.unwrap();
+            assert_eq!(mode_of(&read.leases, y), NONE, "it would be taken back");
+        };
+        futures_util::future::join(exchanging, asking).await;
+        let read = reader.inode(y).await.unwrap();
+        assert_eq!(mode_of(&read.leases, y), READ, "nobody waits any more");
+        server.stop().await;
+    });
+}
