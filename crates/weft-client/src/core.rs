@@ -433,15 +433,13 @@ impl Core {
         };
         let _trimming = Trimming(node);
         self.truncate_objects(node.ino, &layout, from).await?;
-        node.state.borrow_mut().trim = None;
-        let (core, ino) = (self.clone(), node.ino);
-        self.env.spawn("trim done", async move {
-            let done = op::Op::TrimDone(proto::TrimDone { ino, trim_seq });
-            // If this is lost the next writer trims again, which changes nothing.
-            if let Err(errno) = core.session.change(&core, root_cred(), done, false).await {
-                tracing::debug!(ino, %errno, "the end of a trimming was not taken");
-            }
+        // Before anything is written: whoever trims again would take that away.
+        let done = op::Op::TrimDone(proto::TrimDone {
+            ino: node.ino,
+            trim_seq,
         });
+        self.session.change(self, root_cred(), done, false).await?;
+        node.state.borrow_mut().trim = None;
         Ok(())
     }
 

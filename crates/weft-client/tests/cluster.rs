@@ -1250,3 +1250,31 @@ fn an_unlinked_file_stays_for_those_that_have_it_open_and_for_nobody_else() {
         close(&b, theirs).await;
     });
 }
+
+#[test]
+fn nothing_is_written_before_it_is_known_that_what_was_cut_is_trimmed() {
+    with_stand_ins(1, async |cluster| {
+        let a = cluster.client().await;
+        let (ino, handle) = create(&a, "f").await;
+        a.write(handle, 0, pattern(1, 50_000), false).await.unwrap();
+        a.fsync(handle, false).await.unwrap();
+        let cut = SetAttr {
+            size: Some(100),
+            ..SetAttr::default()
+        };
+        a.setattr(&root(), ino, cut, Some(handle)).await.unwrap();
+        // Neither the cut nor the write leaves the service anything to be told of the trimming.
+        let known = || cluster.meta.borrow().as_ref().unwrap().digest();
+        let later = Duration::from_millis(100);
+        let cut = known();
+        cluster.env.sleep(later).await;
+        assert_eq!(known(), cut);
+        let write = a.write(handle, 20_000, pattern(2, 5000), false);
+        write.await.unwrap();
+        let written = known();
+        cluster.env.sleep(later).await;
+        assert!(written.is_some() && known() == written, "told too late");
+        a.fsync(handle, false).await.unwrap();
+        assert_eq!(read(&a, handle, 20_000, 5000).await, pattern(2, 5000));
+    });
+}
