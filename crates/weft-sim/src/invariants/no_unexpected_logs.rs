@@ -54,6 +54,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     // Of a file whose last name had gone, and that its release, unanswered, had removed. That a lease
     // on another one is not lost so, the errors that its writer would be told say.
     ("a write lease was lost", META_DIES),
+    ("a write lease was lost", &[Kind::MetaPause]),
     ("written bytes are lost", SESSION_ENDS),
     ("size and times were not taken", SESSION_ENDS),
     // Gone while the other side still said who it is.
@@ -95,6 +96,8 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
         "settling files whose leases were given back",
         CONNECTION_ENDS,
     ),
+    // A power cut left records out of order; everything is compared then.
+    ("the modified list is damaged", &[Kind::DataPower]),
     // That is what being stopped is.
     ("this server stood still", &[Kind::MetaPause]),
 ];
