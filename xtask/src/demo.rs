@@ -387,13 +387,17 @@ impl Probed {
     }
 }
 
+/// What cargo writes in whatever order its hash table has: two builds on one local directory differ in
+/// it, too.
+const UNORDERED: &str = ".rustc_info.json";
+
 #[derive(Default)]
 struct Checksums {
     files: BTreeMap<PathBuf, [u8; 32]>,
     bytes: u64,
 }
 
-/// SHA-256 of every file below; symbolic links by where they point.
+/// SHA-256 of every file below but [`UNORDERED`]; symbolic links by where they point.
 fn checksums(top: &Path) -> Result<Checksums, String> {
     let mut sums = Checksums::default();
     let mut open = vec![top.to_owned()];
@@ -404,6 +408,9 @@ fn checksums(top: &Path) -> Result<Checksums, String> {
             let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
             if kind.is_dir() {
                 open.push(path);
+                continue;
+            }
+            if entry.file_name() == UNORDERED {
                 continue;
             }
             let mut hash = Sha256::new();
