@@ -109,7 +109,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         inodes = started.state.statistics().inodes, "leading");
     // What the images are made of begins as a copy, while nobody has to wait for it yet.
     let sn = Sn(started.journal.next_sn().0 - 1);
-    let is_new = sn == Sn(0);
+    let is_untouched = started.state.is_untouched();
     let shadow = Shadow::new(&started.state, sn, started.journal_epoch);
     let now = env.now();
     let mut pairs = Pairs::new(&started.state, settings.terms(), now)?;
@@ -152,10 +152,11 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         let core = &mut *meta.core.borrow_mut();
         let new_reign = op::Op::NewReign(proto::NewReign { epoch: epoch.0 });
         let (_, reign) = meta.apply_own(core, new_reign);
-        if is_new {
-            meta.apply(core, first_change(&meta.settings));
+        if is_untouched {
+            meta.apply(core, first_change(&meta.settings)).1
+        } else {
+            reign
         }
-        reign
     };
     meta.committed(reign)
         .await

@@ -88,6 +88,31 @@ fn the_root_of_a_new_name_space_has_the_owner_that_the_settings_name() {
 }
 
 #[test]
+fn a_power_cut_in_the_first_start_leaves_the_root_to_the_next() {
+    run(|env, dir| async move {
+        let always = || Settings {
+            root_uid: 1_000,
+            journal: weft_meta::JournalSettings {
+                sync: weft_journal::SyncPolicy::Always,
+            },
+            ..settings(&dir)
+        };
+        let first = start(env.clone(), always()).await.unwrap();
+        first.stop().await;
+        let mut segments = env.read_dir(&dir.join("journal")).unwrap();
+        let segment = dir.join("journal").join(segments.pop().unwrap().name);
+        // The second batch is torn.
+        let file = env.open(&segment, weft_env::OpenMode::Write).await.unwrap();
+        file.set_len(file.len().unwrap() - 1).unwrap();
+        let again = start(env.clone(), always()).await.unwrap();
+        let client = Client::open(&env, again.address()).await;
+        let root = client.inode(1).await.unwrap().inode.unwrap().attr.unwrap();
+        assert_eq!(root.uid, 1_000);
+        again.stop().await;
+    });
+}
+
+#[test]
 fn a_change_that_is_sent_again_is_done_once() {
     run(|env, dir| async move {
         let server_one = server(&env, &dir).await;

@@ -266,6 +266,13 @@ impl State {
         })
     }
 
+    /// The root directory is as [`State::new`] makes it.
+    pub fn is_untouched(&self) -> bool {
+        let made = State::new();
+        let change = |state: &State| state.get(ROOT_INO).map(|root| root.change);
+        change(self) == change(&made)
+    }
+
     /// True while the session is open.
     pub fn session_exists(&self, session: SessionId) -> bool {
         self.sessions.contains_key(&session)
