@@ -15,9 +15,6 @@ use weft_sim::{Options, run};
 const FIXED: std::ops::Range<u64> = 0..24;
 /// Seeds that nobody has seen before, run each time. `cargo xtask soak` runs more.
 const FRESH: usize = 2;
-/// Kept seeds that fail and are not understood yet: in 2000044 a close is told ESTALE, of a file that
-/// has lost its last name and is open. To be taken out with what mends them.
-const OPEN: &[u64] = &[2_000_044];
 /// See the file itself.
 const KEPT: &str = include_str!("../../../tests/sim-seeds.txt");
 
@@ -29,7 +26,6 @@ fn kept() -> Vec<u64> {
             assert!(!reason.trim().is_empty(), "seed {seed} without a reason");
             seed.parse().expect("a seed")
         })
-        .filter(|seed| !OPEN.contains(seed))
         .collect()
 }
 
