@@ -26,8 +26,9 @@ const RECONNECT_PAUSES_MS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
 /// One attempt to connect and shake hands takes at most this long: an address that swallows packets
 /// must not keep the others from being tried.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
-/// A request for the session that is not answered for this long is sent elsewhere.
-const SESSION_PATIENCE: Duration = Duration::from_secs(5);
+/// A request for the session that is not answered for this long is sent elsewhere: it waits for a
+/// journal write at most.
+const SESSION_PATIENCE: Duration = Duration::from_secs(2);
 /// Changes whose numbers may lie between the oldest unanswered one and the newest: the service keeps
 /// the replies of all of them, and refuses more than 4096.
 const OUTSTANDING_MAX: u64 = 2048;

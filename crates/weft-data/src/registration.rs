@@ -21,10 +21,11 @@ use weft_wire::{Failed, Rpc};
 /// Time between two beats when the metadata service does not say.
 const BEAT: Duration = Duration::from_millis(50);
 /// First and longest wait between two attempts to register.
-const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(500)];
-/// A registration is answered when the state of the pair is decided: after the rights of a former
-/// reign have run out and a journal write.
-const REGISTER_PATIENCE: Duration = Duration::from_secs(10);
+const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
+/// A registration is answered after the rights of a former reign have run out (a third of a second)
+/// and a journal write. A metadata server that loses its power meanwhile says nothing, and the pair
+/// serves nobody until its successor is asked.
+const REGISTER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The server's side of its registration.
 pub(crate) struct Registration {

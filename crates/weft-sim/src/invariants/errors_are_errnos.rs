@@ -15,6 +15,9 @@ const DISK_FAILS: &[Kind] = &[Kind::DiskError, Kind::BitFlip];
 /// inode is gone.
 const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
 
+/// A client's clock may go faster than the world's by one part in this many.
+const CLOCKS_DIFFER: u32 = 1_000;
+
 /// Judges all errors of a run. `patience`: a client's, before it gives up.
 ///
 /// # Errors
@@ -50,8 +53,7 @@ fn judge(
                     && matches!(other.op, Op::Loses)
                     && other.invoked <= error.at
             });
-            let waited = error.at - record.invoked;
-            let gave_up = Duration::from_nanos(waited) >= patience;
+            let gave_up = waited(records, record, error.at) >= patience - patience / CLOCKS_DIFFER;
             let is_gone = before(META_DIES) && is_gone(records, record);
             if lost_session || before(DISK_FAILS) || gave_up || is_gone {
                 Ok(())
@@ -65,6 +67,32 @@ fn judge(
         errno if may_give(&record.op, errno) => Ok(()),
         _ => Err("the call does not give that"),
     }
+}
+
+/// How long the client had been at it: what it wrote and has not synced since waits from when it was
+/// written, though it is told of by a later call.
+fn waited(records: &[Record], record: &Record, at: u64) -> Duration {
+    let of_file =
+        |other: &&Record| other.client == record.client && other.op.inode() == record.op.inode();
+    let synced = records
+        .iter()
+        .filter(of_file)
+        .filter(|other| {
+            let is_done = matches!(other.outcome, Outcome::Known(Reply::Done));
+            matches!(other.op, Op::Fsync { .. }) && is_done && other.returned <= at
+        })
+        .map(|other| other.returned)
+        .max()
+        .unwrap_or(0);
+    let written = records
+        .iter()
+        .filter(of_file)
+        .filter(|other| matches!(other.op, Op::Write { .. } | Op::Copy { .. }))
+        .map(|other| other.invoked)
+        .filter(|invoked| *invoked >= synced)
+        .min();
+    let begun = written.map_or(record.invoked, |written| written.min(record.invoked));
+    Duration::from_nanos(at.saturating_sub(begun))
 }
 
 /// Somebody else waited for a lock, too.
@@ -189,6 +217,38 @@ mod tests {
         };
         assert!(judged(wait, libc::EDEADLK, 1, &[]).is_err(), "no circle");
         assert!(judged(Op::Readlink { ino: 2 }, libc::EINVAL, 1, &[]).is_ok());
+    }
+
+    #[test]
+    fn what_was_written_waits_from_when_it_was_written() {
+        let history = History::default();
+        let done = |op, seconds: u64| {
+            let number = history.begin(1, op, seconds * SECOND);
+            history.end(number, Outcome::Known(Reply::Done), seconds * SECOND + 1);
+        };
+        let fsync = || Op::Fsync {
+            ino: 2,
+            data_only: false,
+        };
+        let write = || Op::Write {
+            ino: 2,
+            offset: 0,
+            length: 10,
+            append: false,
+            sync: false,
+        };
+        done(write(), 1);
+        done(fsync(), 5);
+        done(write(), 10);
+        let number = history.begin(1, fsync(), 62 * SECOND);
+        for (at, explained) in [(69, false), (71, true)] {
+            history.end(number, Outcome::Unknown { until: 99 * SECOND }, at * SECOND);
+            history.note_error(number, &Reply::Error(libc::EIO), at * SECOND);
+            let errors = history.errors();
+            let last = &errors[errors.len() - 1..];
+            let judged = check(&history.records(), last, &[], PATIENCE);
+            assert_eq!(judged.is_ok(), explained, "after {at} s");
+        }
     }
 
     #[test]

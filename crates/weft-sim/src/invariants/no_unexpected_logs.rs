@@ -56,6 +56,9 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("a write lease was lost", META_DIES),
     ("a write lease was lost", &[Kind::MetaPause]),
     ("written bytes are lost", SESSION_ENDS),
+    // The service went away again and again, for as long as a client's patience: that it waited so
+    // long, the errors that its callers are told say.
+    ("written bytes are lost", META_DIES),
     ("size and times were not taken", SESSION_ENDS),
     // Gone while the other side still said who it is.
     ("handshake refused", CONNECTION_ENDS),
