@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::types::*;
 use bytes::Bytes;
 use std::rc::Rc;
-use weft_wire::proto::{self, GetInodeRequest, GetxattrRequest, Setattr, StatfsRequest, op};
+use weft_wire::proto::{self, GetxattrRequest, Setattr, StatfsRequest, op};
 
 /// A day: relatime writes a time of access that is older.
 const ATIME_AGE_SECONDS: i64 = 24 * 3600;
@@ -441,16 +441,7 @@ impl Core {
     }
 
     pub async fn policy(self: &Rc<Self>, ino: u64) -> Result<Policy> {
-        let (reply, _) = self
-            .session
-            .ask(self, |link| GetInodeRequest {
-                session: link.session,
-                epoch: link.epoch,
-                cred: Some(root_cred()),
-                ino,
-            })
-            .await?;
-        let inode = reply.inode.ok_or(Errno(libc::EIO))?;
+        let (inode, _, _) = self.ask_inode(ino).await?;
         inode.policy.ok_or(Errno(libc::ENOTDIR))
     }
 

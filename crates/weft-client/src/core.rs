@@ -264,21 +264,27 @@ impl Core {
         }
     }
 
+    /// What the server says of an inode, and the leases that came with it, not taken yet.
+    pub async fn ask_inode(self: &Rc<Self>, ino: u64) -> Result<(Inode, Vec<Lease>, Link)> {
+        let (reply, link) = self
+            .session
+            .ask(self, |link| GetInodeRequest {
+                session: link.session,
+                epoch: link.epoch,
+                cred: Some(root_cred()),
+                ino,
+            })
+            .await?;
+        let inode = reply.inode.ok_or(Errno(libc::EIO))?;
+        Ok((inode, reply.leases, link))
+    }
+
     /// Asks the server for an inode.
     pub async fn fetch_inode(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
         loop {
             let handovers = self.handovers.get();
-            let (reply, link) = self
-                .session
-                .ask(self, |link| GetInodeRequest {
-                    session: link.session,
-                    epoch: link.epoch,
-                    cred: Some(root_cred()),
-                    ino,
-                })
-                .await?;
-            let granted = self.take_leases(&link, &reply.leases, ino);
-            let inode = reply.inode.ok_or(Errno(libc::EIO))?;
+            let (inode, leases, link) = self.ask_inode(ino).await?;
+            let granted = self.take_leases(&link, &leases, ino);
             let (node, known) = self.take_inode(&inode, granted);
             if known.leased || !node.handed_over_since(handovers) {
                 return Ok((node, known));
