@@ -484,6 +484,7 @@ impl Client {
         let core = &self.0;
         Figures {
             buffered_bytes: core.writeback.buffered(),
+            owed_bytes: core.writeback.owed(),
             cached_inodes: core.nodes.len() as u64,
             revocations: core.revocations.get(),
         }

@@ -45,6 +45,8 @@ pub(crate) struct Core {
     pub revocations: Cell<u64>,
     /// Those with whose answers size and times were told.
     pub handovers: Cell<u64>,
+    /// Sessions that write, as the service said last (for the hybrid protocol).
+    pub writers: Cell<u32>,
 }
 
 /// A create under way.
@@ -123,6 +125,7 @@ impl Core {
             created: Notify::new(),
             revocations: Cell::new(0),
             handovers: Cell::new(0),
+            writers: Cell::new(1),
             env,
             settings,
         })

@@ -12,6 +12,8 @@
 mod access;
 mod api;
 mod attrs;
+mod changes;
+mod copies;
 mod core;
 mod dirops;
 mod dirs;
@@ -23,6 +25,7 @@ mod locks;
 mod mapped;
 mod names;
 mod node;
+mod owed;
 mod pairs;
 mod readahead;
 mod reads;

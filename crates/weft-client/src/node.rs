@@ -107,6 +107,8 @@ pub(crate) struct NodeState {
     pub asking: bool,
     pub attr: Option<Attr>,
     pub layout: Option<Rc<FileLayout>>,
+    /// What the hybrid protocol is settled as until everything written is on both members.
+    pub hybrid: Option<Protocol>,
     /// A symbolic link's target: it never changes, so it outlives leases.
     pub target: Option<Bytes>,
     /// A truncation whose data is still to be trimmed: its number and where remains begin.

@@ -2,16 +2,17 @@
 //!
 //! Every request names the pair's epoch. A member that cannot be reached or answers `Stale` sends
 //! the client to the metadata service (`Suspect`), and the request is made again under the state it
-//! learns, until the patience is over (`docs/protocols/pairs.md`). A write keeps its operation
-//! number through all of it.
+//! learns, until the patience is over (`docs/protocols/pairs.md`).
 
+use crate::changes::Numbers;
+use crate::copies::{Awaited, Copies};
 use crate::core::Core;
 use crate::types::Errno;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, select_biased};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,8 +22,8 @@ use weft_pair::{Mode, Router};
 use weft_rpc::{CallError, Connection, Handler, Local, Payload};
 use weft_types::{Member, PairId};
 use weft_wire::proto::{
-    Identity, ObjectName, PairMembers, PairState, Protocol, ShapeRequest, SuspectRequest,
-    SyncRequest, View, WriteReply, WriteRequest, identity,
+    Copied, Identity, ObjectName, PairMembers, PairState, SuspectRequest, View, WriteRequest,
+    identity,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -63,6 +64,8 @@ struct MemberLink {
     heard: Cell<Mono>,
     /// Bytes that may still be written, as it told last.
     room: Cell<Option<u64>>,
+    /// What it says of writes that it answered without their second copy.
+    copies: Rc<Copies>,
 }
 
 pub(crate) struct Pair {
@@ -88,6 +91,7 @@ impl Pair {
             failed: Cell::new(None),
             heard: Cell::new(now),
             room: Cell::new(None),
+            copies: Rc::default(),
         };
         Pair {
             id,
@@ -122,6 +126,21 @@ impl Pair {
     pub(super) fn serves(&self, member: Member) -> bool {
         let (a, b) = self.current();
         a == Some(member) || b == Some(member)
+    }
+
+    /// Two copies are made of what is written now.
+    pub(super) fn both_serve(&self) -> bool {
+        self.is_known.get() && self.state.borrow().mode == Mode::Both
+    }
+
+    /// A member has told how much may still be written to it.
+    pub(super) fn told_room(&self, member: Member, bytes: u64) {
+        self.members[member.index()].room.set(Some(bytes));
+    }
+
+    /// From now on what a member says of the change is kept.
+    pub(super) fn await_copy(&self, member: Member, number: u64) -> Awaited<'_> {
+        self.members[member.index()].copies.await_copy(number)
     }
 
     fn learn(&self, state: &PairState) {
@@ -171,100 +190,21 @@ pub(crate) struct Pairs {
     local: Local,
     patience: Duration,
     pairs: RefCell<BTreeMap<u32, Rc<Pair>>>,
-    next_operation: Cell<u64>,
-    /// Numbers of changes in progress, and of doubts.
-    unconfirmed: RefCell<BTreeSet<u64>>,
-    /// By number. Few: each took the whole patience, with the pair's state as it was.
-    doubts: RefCell<BTreeMap<u64, Doubt>>,
+    pub(super) numbers: Numbers,
 }
 
-/// The number of a change, unconfirmed until it is dropped (unless it is noted as a doubt).
-struct Unconfirmed<'a>(&'a Pairs, u64);
-
-impl Unconfirmed<'_> {
-    /// The change was tried as `to` says and ended so. One that both members were sent, and that
-    /// nobody answered for, is not confirmed: one member may have it and wait for that word.
-    fn ended(&self, to: To, result: Result<(), Undone>) -> Result<(), Errno> {
-        if let (To::BothOrLeader, Err(Undone::InDoubt(doubt))) = (to, &result) {
-            self.0.doubts.borrow_mut().insert(self.1, *doubt);
-        }
-        result.map_err(Undone::errno)
-    }
-}
-
-impl Drop for Unconfirmed<'_> {
-    fn drop(&mut self) {
-        if !self.0.doubts.borrow().contains_key(&self.1) {
-            self.0.unconfirmed.borrow_mut().remove(&self.1);
+fn trouble_of<R: Rpc>(pair: &Pair, member: Member, failed: Failed) -> Trouble {
+    match failed {
+        Failed::Errno(errno) => Trouble::Errno(errno),
+        Failed::Fenced(why) => Trouble::Fenced(why),
+        Failed::Stale(epoch) => Trouble::Stale(epoch),
+        Failed::Unavailable(_) => Trouble::Away,
+        Failed::Refused(why) => {
+            tracing::error!(request = R::NAME, pair = pair.id, %member, why, "refused");
+            Trouble::Errno(libc::EIO)
         }
     }
 }
-
-/// Where a change that nobody answered for was sent.
-#[derive(Clone, Copy, Debug)]
-struct Doubt {
-    session: u64,
-    pair: u32,
-    epoch: u64,
-}
-
-/// Why a change was not done.
-enum Undone {
-    /// A member refused it, or the session is over.
-    Refused(Errno),
-    /// The patience is over.
-    InDoubt(Doubt),
-}
-
-impl Undone {
-    fn errno(self) -> Errno {
-        match self {
-            Undone::Refused(errno) => errno,
-            Undone::InDoubt(_) => Errno(libc::EIO),
-        }
-    }
-}
-
-/// Where a request goes while both members serve. Otherwise it goes to the one that does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum To {
-    /// To the member that leads, which sends it on.
-    Leader,
-    /// To both.
-    Both,
-    /// To both; if a disk refuses it, again to the one that leads: a change of the client-driven
-    /// protocols.
-    BothOrLeader,
-}
-
-/// Where a change goes.
-struct Target {
-    object: Object,
-    leader: Member,
-    to: To,
-}
-
-impl To {
-    /// For changes under a layout's protocol. The async ones and the hybrid are not served yet,
-    /// and what is promised under a sync one is more.
-    fn under(protocol: Protocol) -> To {
-        match protocol {
-            Protocol::ClientSync | Protocol::ClientAsync => To::BothOrLeader,
-            _ => To::Leader,
-        }
-    }
-
-    /// What the request names.
-    fn protocol(self) -> Protocol {
-        match self {
-            To::Leader => Protocol::ServerSync,
-            To::Both | To::BothOrLeader => Protocol::ClientSync,
-        }
-    }
-}
-
-/// For replies that tell nothing.
-fn drop_reply<P>(_: &Pair, _: Member, _: P) {}
 
 impl Pairs {
     pub fn new(env: Env, settings: &crate::Settings) -> Pairs {
@@ -281,9 +221,7 @@ impl Pairs {
             },
             patience: Duration::from_millis(settings.patience_ms),
             pairs: RefCell::default(),
-            next_operation: Cell::new(1),
-            unconfirmed: RefCell::default(),
-            doubts: RefCell::default(),
+            numbers: Numbers::default(),
         }
     }
 
@@ -293,6 +231,11 @@ impl Pairs {
             .entry(id)
             .or_insert_with(|| Rc::new(Pair::new(id, self.env.now())))
             .clone()
+    }
+
+    /// Pairs that the service has told of.
+    pub fn count(&self) -> usize {
+        self.pairs.borrow().len()
     }
 
     /// Takes over the service's word about all pairs.
@@ -361,11 +304,14 @@ impl Pairs {
         let _connecting = Connecting(link);
         let mut local = self.local.clone();
         local.identity.id = session;
-        // Data servers ask nothing of clients.
-        let handler: Handler = Rc::new(|_, request| {
-            request
-                .replier
-                .fail(Failed::Refused("clients answer no requests here".into()));
+        let copies = link.copies.clone();
+        let handler: Handler = Rc::new(move |_, request| match request.decode::<Copied>() {
+            Ok(copied) if request.method == Copied::METHOD => copies.told(copied),
+            // Data servers ask nothing of clients.
+            _ => {
+                let refused = Failed::Refused("clients answer no requests here".into());
+                request.replier.fail(refused);
+            }
         });
         let connecting = weft_rpc::connect(&self.env, &address, &local, handler);
         match self.env.timeout(CONNECT_PATIENCE, connecting).await {
@@ -426,16 +372,39 @@ impl Pairs {
                 Ok(answer)
             }
             Err(CallError::Lost(_)) => Err(Trouble::Away),
-            Err(CallError::Failed(failed)) => Err(match failed {
-                Failed::Errno(errno) => Trouble::Errno(errno),
-                Failed::Fenced(why) => Trouble::Fenced(why),
-                Failed::Stale(epoch) => Trouble::Stale(epoch),
-                Failed::Unavailable(_) => Trouble::Away,
-                Failed::Refused(why) => {
-                    tracing::error!(request = R::NAME, pair = pair.id, %member, why, "refused");
-                    Trouble::Errno(libc::EIO)
+            Err(CallError::Failed(failed)) => Err(trouble_of::<R>(pair, member, failed)),
+        }
+    }
+
+    /// Waits until the member that leads says how the second copy of a write ended that it has
+    /// answered without.
+    pub(super) async fn copied(
+        &self,
+        pair: &Pair,
+        (member, epoch): (Member, u64),
+        awaited: &Awaited<'_>,
+    ) -> Result<(), Trouble> {
+        let link = &pair.members[member.index()];
+        let connection = link.connection.borrow().clone();
+        let Some(connection) = connection.filter(Connection::is_open) else {
+            return Err(Trouble::Away);
+        };
+        let mut said = pin!(awaited.said().fuse());
+        let mut closed = pin!(connection.closed().fuse());
+        loop {
+            let changed = pair.changed.notified();
+            // Under another state it is sent again: a member that serves alone says nothing more.
+            if pair.epoch() != epoch {
+                return Err(Trouble::Away);
+            }
+            select_biased! {
+                said = said => {
+                    link.heard.set(self.env.now());
+                    return said.map_err(|failed| trouble_of::<WriteRequest>(pair, member, failed));
                 }
-            }),
+                () = changed.fuse() => {}
+                _ = closed => return Err(Trouble::Away),
+            }
         }
     }
 
@@ -549,205 +518,5 @@ impl Pairs {
         pair.trouble_since.get().is_none()
             && [Member::Zero, Member::One].into_iter().all(is_reached)
             && told.is_some_and(|room| room >= bytes)
-    }
-
-    /// One attempt at both members at the same time.
-    async fn at_both<R: Rpc>(
-        &self,
-        pair: &Pair,
-        session: u64,
-        request: &R,
-        payload: Payload,
-        told: &impl Fn(&Pair, Member, R::Reply),
-    ) -> Result<(), (Member, Trouble)> {
-        let zero = self.call(pair, Member::Zero, session, request, payload.clone());
-        let one = self.call(pair, Member::One, session, request, payload);
-        match futures_util::future::join(zero, one).await {
-            (Ok((zero, _)), Ok((one, _))) => {
-                told(pair, Member::Zero, zero);
-                told(pair, Member::One, one);
-                Ok(())
-            }
-            // A disk that refused says most: what the other one did is settled after it.
-            (_, Err(trouble @ Trouble::Errno(_))) => Err((Member::One, trouble)),
-            (Err(trouble), _) => Err((Member::Zero, trouble)),
-            (_, Err(trouble)) => Err((Member::One, trouble)),
-        }
-    }
-
-    /// Does a request at the members that the target names, until it is done or the patience is over.
-    /// `request` makes it from the pair's epoch and the protocol in use; `told` takes the answers.
-    async fn do_change<R: Rpc<Reply = P>, P>(
-        &self,
-        core: &Rc<Core>,
-        Target {
-            object,
-            leader,
-            mut to,
-        }: Target,
-        mut request: impl FnMut(u64, Protocol) -> R,
-        payload: Payload,
-        told: impl Fn(&Pair, Member, P),
-    ) -> Result<(), Undone> {
-        let pair = self.pair(object.pair);
-        let session = core.session.id();
-        if session == 0 {
-            return Err(Undone::Refused(Errno(libc::EIO)));
-        }
-        let attempt = async {
-            loop {
-                if core.session.id() != session {
-                    return Err(Errno(libc::EIO));
-                }
-                let epoch = pair.epoch();
-                let request = request(epoch, to.protocol());
-                let current = pair.current();
-                let tried = match current {
-                    (Some(_), Some(_)) if to != To::Leader => {
-                        self.at_both(&pair, session, &request, payload.clone(), &told)
-                            .await
-                    }
-                    (Some(first), second) => {
-                        let to = if second.is_some() { leader } else { first };
-                        let call = self.call(&pair, to, session, &request, payload.clone());
-                        let answer = call.await.map_err(|trouble| (to, trouble));
-                        answer.map(|(reply, _)| told(&pair, to, reply))
-                    }
-                    (None, _) => Err((leader, Trouble::Away)),
-                };
-                let (member, trouble) = match tried {
-                    Ok(()) => return Ok(()),
-                    // The other one may have it, and nobody but the client knows. A leader makes
-                    // both copies the same, or keeps the difference in its list.
-                    Err((_, Trouble::Errno(errno)))
-                        if to == To::BothOrLeader && current.1.is_some() =>
-                    {
-                        tracing::debug!(pair = pair.id, errno, "refused by one: again, led");
-                        to = To::Leader;
-                        continue;
-                    }
-                    Err(why) => why,
-                };
-                self.settle(core, &pair, epoch, member, trouble).await?;
-            }
-        };
-        match self.env.timeout(self.patience_left(&pair), attempt).await {
-            Ok(result) => result.map_err(Undone::Refused),
-            Err(_) => Err(Undone::InDoubt(Doubt {
-                session,
-                pair: object.pair,
-                epoch: pair.epoch(),
-            })),
-        }
-    }
-
-    /// A number for a change, not confirmed until the guard says how it ended.
-    fn number(&self, session: u64) -> Unconfirmed<'_> {
-        self.forget_doubts(session);
-        let number = self.next_operation.get();
-        self.next_operation.set(number + 1);
-        self.unconfirmed.borrow_mut().insert(number);
-        Unconfirmed(self, number)
-    }
-
-    /// Doubts end with their session, which is fenced, and with the pair's epoch: whatever is in a
-    /// modified list then has been compared before both members serve again.
-    fn forget_doubts(&self, session: u64) {
-        let mut doubts = self.doubts.borrow_mut();
-        doubts.retain(|number, doubt| {
-            let holds = doubt.session == session && self.pair(doubt.pair).epoch() == doubt.epoch;
-            if !holds {
-                self.unconfirmed.borrow_mut().remove(number);
-            }
-            holds
-        });
-    }
-
-    /// Every change of this client below it is on both members, or with a leader that sees to it.
-    fn confirmed_below(&self, number: &Unconfirmed<'_>) -> u64 {
-        let first = self.unconfirmed.borrow().first().copied();
-        first.unwrap_or(number.1)
-    }
-
-    /// Writes extents of one object; `parts` are their bytes one after the other. Returns when the
-    /// copies that the pair's state demands are made.
-    pub async fn write(
-        &self,
-        core: &Rc<Core>,
-        object: Object,
-        leader: Member,
-        protocol: Protocol,
-        extents: Vec<weft_wire::proto::Extent>,
-        parts: Vec<Bytes>,
-    ) -> Result<(), Errno> {
-        let session = core.session.id();
-        let number = self.number(session);
-        let crc = parts
-            .iter()
-            .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
-        let make = |epoch, protocol: Protocol| WriteRequest {
-            session,
-            epoch,
-            pair: object.pair,
-            object: Some(object.name()),
-            extents: extents.clone(),
-            protocol: protocol as i32,
-            operation: number.1,
-            confirmed_below: self.confirmed_below(&number),
-        };
-        let payload = Payload::parts_summed(parts, crc);
-        let to = To::under(protocol);
-        let told = |pair: &Pair, member: Member, reply: WriteReply| {
-            pair.members[member.index()].room.set(Some(reply.room));
-        };
-        let target = Target { object, leader, to };
-        let done = self.do_change(core, target, make, payload, told);
-        number.ended(to, done.await)
-    }
-
-    /// Cuts an object, or makes holes in it.
-    pub async fn shape(
-        &self,
-        core: &Rc<Core>,
-        object: Object,
-        protocol: Protocol,
-        truncate: Option<u64>,
-        punch: Vec<weft_wire::proto::Range>,
-    ) -> Result<(), Errno> {
-        let session = core.session.id();
-        let number = self.number(session);
-        let make = |epoch, protocol: Protocol| ShapeRequest {
-            session,
-            epoch,
-            pair: object.pair,
-            object: Some(object.name()),
-            truncate,
-            punch: punch.clone(),
-            operation: number.1,
-            protocol: protocol as i32,
-        };
-        let to = To::under(protocol);
-        let leader = Member::Zero;
-        let target = Target { object, leader, to };
-        let done = self.do_change(core, target, make, Payload::none(), drop_reply);
-        number.ended(to, done.await)
-    }
-
-    /// Makes what this client wrote to an object stable on every member that is current.
-    pub async fn sync(&self, core: &Rc<Core>, object: Object) -> Result<(), Errno> {
-        let session = core.session.id();
-        let make = |epoch, _| SyncRequest {
-            session,
-            epoch,
-            pair: object.pair,
-            objects: vec![object.name()],
-        };
-        let target = Target {
-            object,
-            leader: Member::Zero,
-            to: To::Both,
-        };
-        let done = self.do_change(core, target, make, Payload::none(), drop_reply);
-        done.await.map_err(Undone::errno)
     }
 }

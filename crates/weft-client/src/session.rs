@@ -320,6 +320,9 @@ impl Session {
             Ok(result) => result?,
             Err(_) => return Err(Errno(libc::EIO)),
         };
+        if reply.writers > 0 {
+            core.writers.set(reply.writers);
+        }
         match reply.reply.as_ref().map_or(0, |r| r.failure_errno) {
             0 => Ok((reply, link)),
             // A lock's conflict is told beside the errno.

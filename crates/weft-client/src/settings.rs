@@ -18,6 +18,12 @@ pub struct Settings {
     pub write_buffer_bytes: u64,
     /// Bytes that may be on their way to the data servers at a time.
     pub write_window_bytes: u64,
+    /// Asynchronous protocols: bytes that one data server alone may have, 0 for none; they stay in the
+    /// write buffer until its twin has them too.
+    pub owed_bytes: u64,
+    /// Asynchronous protocols: once the oldest of them has been so for this long, nothing more is
+    /// sent.
+    pub owed_ms: u64,
     /// Buffered bytes older than this are flushed without being asked.
     pub flush_age_ms: u64,
     /// A close waits until what was written is on both copies. Otherwise it waits only where that
@@ -42,6 +48,8 @@ impl Default for Settings {
             patience_ms: 60_000,
             write_buffer_bytes: 256 << 20,
             write_window_bytes: 16 << 20,
+            owed_bytes: 64 << 20,
+            owed_ms: 1_000,
             flush_age_ms: 2_000,
             close_waits: false,
             piece_bytes: 256 << 10,

@@ -163,6 +163,8 @@ pub struct Space {
 pub struct Figures {
     /// Bytes written by applications that wait here for the data servers.
     pub buffered_bytes: u64,
+    /// Of these, bytes that one data server alone is known to have.
+    pub owed_bytes: u64,
     /// Inodes that are kept.
     pub cached_inodes: u64,
     /// Revocations of the metadata service that were answered since the client began.

@@ -3,12 +3,14 @@
 //! Whole pieces (at most a stripe unit) go as soon as they are complete; the rest when it is wanted
 //! (fsync, close, revocation, age, a full buffer). `pump` is the one place where messages begin; it
 //! is called whenever there may be something to send. Keeps true: no byte range is on its way twice
-//! at a time, so older bytes never overtake newer ones; bytes stay in the buffer until they are
-//! answered; a flush waits for what was written before it began, not for what comes after.
+//! at a time, so older bytes never overtake newer ones; bytes stay in the buffer until all copies of
+//! them are made; a flush waits for what was written before it began, not for what comes after.
 
+use crate::changes::Write;
 use crate::core::{Core, root_cred};
 use crate::leases::Mode;
 use crate::node::{FileLayout, Node, NodeState};
+use crate::owed::Owed;
 use crate::pairs::Object;
 use crate::revoke::owed_setattr;
 use crate::settings::Settings;
@@ -20,7 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use weft_types::Member;
-use weft_wire::proto::{self, op};
+use weft_wire::proto::{self, Protocol, op};
 
 /// Extents in one message: a server locks and writes each of them.
 const EXTENTS_MAX: usize = 128;
@@ -42,8 +44,10 @@ pub(crate) struct Writeback {
     queue: RefCell<VecDeque<Rc<Node>>>,
     /// Bytes in all buffers.
     buffered: Cell<u64>,
-    /// Bytes on their way.
+    /// Bytes on their way that no member is known to have.
     flying: Cell<u64>,
+    /// Bytes on their way that one member has.
+    owed: RefCell<Owed>,
     /// Told when bytes have left the buffers.
     room: Notify,
     /// Nodes by the time since when something waits.
@@ -78,6 +82,10 @@ impl Writeback {
             queue: RefCell::default(),
             buffered: Cell::new(0),
             flying: Cell::new(0),
+            owed: RefCell::new(Owed::new(
+                settings.owed_bytes,
+                Duration::from_millis(settings.owed_ms),
+            )),
             room: Notify::new(),
             aging: RefCell::default(),
             tell_queue: RefCell::default(),
@@ -92,6 +100,11 @@ impl Writeback {
     pub fn fail(&self, state: &mut NodeState, errno: i32) {
         state.buffer.fail(errno);
         self.failure.set(Some(errno));
+    }
+
+    /// Bytes that one member alone is known to have.
+    pub fn owed(&self) -> u64 {
+        self.owed.borrow().bytes()
     }
 
     /// Bytes in all buffers, those that are on their way included.
@@ -239,7 +252,8 @@ impl Core {
     /// Begins as many messages as the window allows.
     pub fn pump(self: &Rc<Self>) {
         let writeback = &self.writeback;
-        while writeback.flying.get() < writeback.window {
+        let may_owe_more = || !writeback.owed.borrow().is_full(self.env.now());
+        while writeback.flying.get() < writeback.window && may_owe_more() {
             let Some(node) = writeback.queue.borrow_mut().pop_front() else {
                 break;
             };
@@ -262,31 +276,64 @@ impl Core {
         let writeback = &self.writeback;
         writeback.flying.set(writeback.flying.get() + message.bytes);
         let core = self.clone();
+        let protocol = match message.layout.protocol {
+            Protocol::Hybrid => {
+                let hybrid = &mut node.state.borrow_mut().hybrid;
+                *hybrid.get_or_insert_with(|| self.settled_hybrid())
+            }
+            protocol => protocol,
+        };
         self.env.spawn("flush", async move {
-            let result = core
-                .pairs
-                .write(
-                    &core,
-                    message.object,
-                    message.leader,
-                    message.layout.protocol,
-                    message.extents,
-                    message.parts,
-                )
-                .await;
-            core.answered(&node, &message.ranges, message.bytes, result);
+            let owed = Cell::new(None);
+            let goes_on = || {
+                if owed.get().is_none() {
+                    owed.set(Some(core.owe(message.bytes)));
+                }
+            };
+            let write = Write {
+                object: message.object,
+                leader: message.leader,
+                protocol,
+                extents: message.extents,
+                parts: message.parts,
+                goes_on: &goes_on,
+            };
+            let result = core.pairs.write(&core, write).await;
+            core.answered(&node, &message.ranges, (message.bytes, owed.get()), result);
         });
+    }
+
+    /// What the hybrid protocol is now: server-driven while servers have power to spare (CEFT,
+    /// section 5).
+    fn settled_hybrid(&self) -> Protocol {
+        if (self.writers.get() as usize) < self.pairs.count() {
+            Protocol::ServerSync
+        } else {
+            Protocol::ClientAsync
+        }
+    }
+
+    /// One member has the bytes of a message, and more may be sent. Returns a number for the debt.
+    fn owe(self: &Rc<Self>, bytes: u64) -> u64 {
+        let writeback = &self.writeback;
+        writeback.flying.set(writeback.flying.get() - bytes);
+        let number = writeback.owed.borrow_mut().begin(bytes, self.env.now());
+        self.pump();
+        number
     }
 
     fn answered(
         self: &Rc<Self>,
         node: &Rc<Node>,
         ranges: &[(u64, u64)],
-        bytes: u64,
+        (bytes, owed): (u64, Option<u64>),
         result: Result<()>,
     ) {
         let writeback = &self.writeback;
-        writeback.flying.set(writeback.flying.get() - bytes);
+        match owed {
+            Some(number) => writeback.owed.borrow_mut().end(number),
+            None => writeback.flying.set(writeback.flying.get() - bytes),
+        }
         writeback.forget(bytes);
         let mut state = node.state.borrow_mut();
         for &(start, end) in ranges {
@@ -305,6 +352,7 @@ impl Core {
             state.buffer.since = None;
             state.buffer.wanted = None;
             state.buffer.ready.clear();
+            state.hybrid = None;
         } else if state.buffer.wanted.is_some() || !state.buffer.ready.is_empty() {
             writeback.enqueue(node, &mut state);
         }

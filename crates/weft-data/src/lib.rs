@@ -28,6 +28,7 @@ mod link;
 mod locks;
 mod marks;
 mod metrics;
+mod owed;
 mod read;
 mod recovery;
 mod registration;

@@ -35,6 +35,10 @@ pub(crate) const SERVING: &str = "weft_data_serving";
 pub(crate) const DIRTY_REGIONS: &str = "weft_data_dirty_regions";
 /// Regions that recovery has still to compare.
 pub(crate) const RECOVERY_LEFT: &str = "weft_data_recovery_regions_left";
+/// Bytes acknowledged by this member alone, whose second copy it owes.
+pub(crate) const OWED_BYTES: &str = "weft_data_owed_bytes";
+/// Age of the oldest of them, in milliseconds.
+pub(crate) const OWED_MS: &str = "weft_data_owed_ms";
 /// Bytes that may still be written to the store's file system.
 pub(crate) const FREE_BYTES: &str = "weft_data_free_bytes";
 
@@ -56,6 +60,8 @@ pub(crate) struct Metrics {
     pub serving: Gauge,
     pub dirty_regions: Gauge,
     pub recovery_left: Gauge,
+    pub owed_bytes: Gauge,
+    pub owed_ms: Gauge,
     pub free_bytes: Gauge,
 }
 
@@ -93,6 +99,8 @@ impl Metrics {
         let serving = gauge(SERVING, "1 while this member may serve clients");
         let dirty_regions = gauge(DIRTY_REGIONS, "Regions in the modified list");
         let recovery_left = gauge(RECOVERY_LEFT, "Regions that recovery has still to compare");
+        let owed_bytes = gauge(OWED_BYTES, "Bytes whose second copy is owed");
+        let owed_ms = gauge(OWED_MS, "Age of the oldest of them, in milliseconds");
         let free_bytes = gauge(FREE_BYTES, "Bytes that may still be written");
         Metrics {
             registry,
@@ -111,6 +119,8 @@ impl Metrics {
             serving,
             dirty_regions,
             recovery_left,
+            owed_bytes,
+            owed_ms,
             free_bytes,
         }
     }

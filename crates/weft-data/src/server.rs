@@ -4,6 +4,7 @@ use crate::link::{self, Link};
 use crate::locks::Locks;
 use crate::marks::{self, Marks};
 use crate::metrics::Metrics;
+use crate::owed::Owed;
 use crate::registration::{self, Registration};
 use crate::sessions::Sessions;
 use crate::settings::Settings;
@@ -76,6 +77,7 @@ pub(crate) struct Node {
     epoch_records: Semaphore,
     pub locks: Locks,
     pub marks: Marks,
+    pub owed: Owed,
     pub sessions: RefCell<Sessions>,
     pub link: Link,
     pub registration: Registration,
@@ -248,6 +250,7 @@ impl Node {
         }
         let space = self.store.space().unwrap_or_default();
         let progress = self.progress.get();
+        let exposure = self.owed.exposure(now);
         let report = proto::MemberReport {
             total_bytes: space.total,
             free_bytes: space.free,
@@ -263,7 +266,12 @@ impl Node {
             job_rate_bytes: progress.bytes_per_s,
             mismatches: self.metrics.mismatches.get(),
             load: self.load.get(),
+            owed_bytes: exposure.bytes,
+            owed_objects: exposure.objects,
+            owed_ms: exposure.oldest.as_millis() as u64,
         };
+        self.metrics.owed_bytes.set(exposure.bytes as i64);
+        self.metrics.owed_ms.set(report.owed_ms as i64);
         self.metrics.free_bytes.set(space.free as i64);
         self.metrics.dirty_regions.set(report.dirty_regions as i64);
         let left = self.plan.borrow().as_ref().map_or(0, Plan::left);
@@ -484,6 +492,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         epoch_records: Semaphore::new(1),
         locks: Locks::default(),
         marks: Marks::default(),
+        owed: Owed::new(settings.owed_bytes, Duration::from_millis(settings.owed_ms)),
         sessions: RefCell::default(),
         link: Link::new(),
         registration: Registration::new(),

@@ -35,6 +35,11 @@ pub struct Settings {
     /// A region leaves the modified list this long after the last write to it. By then the
     /// operating system has written it to disk by itself, so that making sure costs little.
     pub clear_after_ms: u64,
+    /// `server-async`: bytes that this server may have acknowledged alone, without its twin; 0: none.
+    pub owed_bytes: u64,
+    /// `server-async`: once the oldest of them has been so for this long, nothing more is
+    /// acknowledged alone.
+    pub owed_ms: u64,
     /// Marks of the modified list survive a power cut before the write they announce begins. Costs
     /// a flush for each region that is newly written.
     pub sync_marks: bool,
@@ -56,6 +61,8 @@ impl Default for Settings {
             scrub_bytes_per_s: 64 << 20,
             link_patience_ms: 1000,
             clear_after_ms: 60_000,
+            owed_bytes: 64 << 20,
+            owed_ms: 1_000,
             sync_marks: false,
         }
     }

@@ -9,12 +9,13 @@ use crate::server::{Node, from_name, to_name};
 use crate::settle::{self, Manner, Unsettled};
 use bytes::Bytes;
 use futures_util::future::join;
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::{Extent, OBJECT_BYTES_MAX, Purpose, regions_of};
 use weft_pair::{Answer, Copied, Course, Mode, PairState, Rule};
-use weft_rpc::{Connection, Payload, Request};
+use weft_rpc::{Connection, Payload, Replier, Request};
 use weft_types::{Epoch, ObjectId, PairId};
 use weft_wire::Failed;
 use weft_wire::proto::{self, Protocol};
@@ -243,13 +244,11 @@ impl Asker {
 
 fn rule_of(protocol: i32) -> Result<Rule, Failed> {
     let rule = Protocol::try_from(protocol).ok().and_then(Rule::of);
-    match rule {
-        Some(rule) if rule.served => Ok(rule),
-        _ => Err(Failed::Refused(
-            "this protocol is not served by this version".into(),
-        )),
-    }
+    rule.ok_or_else(|| Failed::Refused("not a protocol that a write can name".into()))
 }
+
+/// For changes whose writer waits until they have ended.
+fn nobody_goes_on() {}
 
 /// METHOD 64.
 pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Request) {
@@ -282,26 +281,48 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
     };
     // The place in the queue is taken now: changes that overlap are done in order of arrival.
     let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
-    let node = node.clone();
+    let (node, connection) = (node.clone(), connection.clone());
     node.clone().spawn("write", async move {
         let _loaded = node.loaded();
-        match lead(&node, &asker, object, &change, rule, ticket).await {
-            Ok(both) => {
-                node.metrics.writes.inc();
-                node.metrics.written_bytes.inc_by(change.bytes());
-                let room = if both {
-                    node.room().min(node.twin_room.get())
-                } else {
-                    node.room()
-                };
-                let reply = proto::WriteReply { both, room };
-                request
-                    .replier
-                    .send::<proto::WriteRequest>(&reply, Payload::none());
+        let unanswered = Cell::new(Some(request.replier));
+        let debt = Cell::new(None);
+        let goes_on = || {
+            let owes = || node.owed.begin(object, change.bytes(), node.now());
+            if let Some(replier) = unanswered.take() {
+                match owes() {
+                    Some(begun) => {
+                        debt.set(Some(begun));
+                        reply_to_write(&node, replier, false);
+                    }
+                    None => unanswered.set(Some(replier)),
+                }
             }
-            Err(failed) => request.replier.fail(failed),
+        };
+        let ended = lead(&node, &asker, object, &change, rule, ticket, &goes_on).await;
+        if ended.is_ok() {
+            node.metrics.writes.inc();
+            node.metrics.written_bytes.inc_by(change.bytes());
+        }
+        drop(debt);
+        match (unanswered.take(), ended) {
+            (Some(replier), Ok(both)) => reply_to_write(&node, replier, both),
+            (Some(replier), Err(failed)) => replier.fail(failed),
+            (None, ended) => connection.notify(&proto::Copied {
+                operation: asker.operation,
+                failure: ended.err().map(proto::Failure::from),
+            }),
         }
     });
+}
+
+fn reply_to_write(node: &Node, replier: Replier, both: bool) {
+    let room = if both {
+        node.room().min(node.twin_room.get())
+    } else {
+        node.room()
+    };
+    let reply = proto::WriteReply { both, room };
+    replier.send::<proto::WriteRequest>(&reply, Payload::none());
 }
 
 /// METHOD 66.
@@ -335,7 +356,16 @@ pub(crate) fn on_shape(node: &Rc<Node>, connection: &Connection, request: Reques
     let node = node.clone();
     node.clone().spawn("shape", async move {
         let _loaded = node.loaded();
-        match lead(&node, &asker, object, &change, rule, ticket).await {
+        let ended = lead(
+            &node,
+            &asker,
+            object,
+            &change,
+            rule,
+            ticket,
+            &nobody_goes_on,
+        );
+        match ended.await {
             Ok(_both) => {
                 node.metrics.writes.inc();
                 request
@@ -367,7 +397,16 @@ pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
                 let object = from_name(Some(name))?;
                 let change = Change::Remove;
                 let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
-                lead(&node, &asker, object, &change, rule, ticket).await?;
+                let ended = lead(
+                    &node,
+                    &asker,
+                    object,
+                    &change,
+                    rule,
+                    ticket,
+                    &nobody_goes_on,
+                );
+                ended.await?;
                 if let Some(plan) = &mut *node.plan.borrow_mut() {
                     plan.drop_object(object);
                 }
@@ -401,16 +440,18 @@ enum Own {
 }
 
 /// Leads a change: does it on both members or on the only one, and says whether it is on both.
+/// `goes_on` is called when the writer may go on before that.
 ///
 /// # Errors
 /// What is to be answered to the asker.
-pub(crate) async fn lead(
+async fn lead(
     node: &Rc<Node>,
     asker: &Asker,
     object: ObjectId,
     change: &Change,
     rule: Rule,
     ticket: Ticket,
+    goes_on: &impl Fn(),
 ) -> Result<bool, Failed> {
     let mut ticket = Some(ticket);
     let mut intent: Option<Intent> = None;
@@ -466,7 +507,7 @@ pub(crate) async fn lead(
             }
         };
         begun = true;
-        match round(node, asker, &state, object, change, rule).await {
+        match round(node, asker, &state, object, change, rule, goes_on).await {
             Round::Answered(answer) => {
                 let intent = intent.expect("marked before the first round");
                 return conclude(node, asker, &state, answer, intent, held).await;
@@ -498,9 +539,20 @@ async fn round(
     object: ObjectId,
     change: &Change,
     rule: Rule,
+    goes_on: &impl Fn(),
 ) -> Round {
     let mut course = Course::new(node.me, state, rule);
-    let own = own_copy(node, state, object, change);
+    let own = async {
+        let own = own_copy(node, state, object, change).await;
+        if let Own::Copied(copied) = own {
+            let mut so_far = course;
+            so_far.own_ended(copied);
+            if so_far.may_owe() {
+                goes_on();
+            }
+        }
+        own
+    };
     let own = if course.forwards() {
         let (own, mut twin) = join(own, forward(node, asker, object, change)).await;
         if let Own::GiveWay = own {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use weft_pair::Mode;
 use weft_rpc::CallError;
 use weft_wire::Failed;
+use weft_wire::proto::Protocol;
 
 #[test]
 fn a_member_dies_returns_and_is_brought_up_to_date() {
@@ -231,5 +232,48 @@ fn a_member_without_word_from_the_service_stops_serving() {
         bed.meta.mute.set(false);
         bed.until(Mode::Both, 2).await;
         assert!(bed.read(&zero, object(1), 0, 4).await.is_ok());
+    });
+}
+
+#[test]
+fn the_second_copy_of_an_asynchronous_write_is_owed_and_its_end_is_told() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        bed.protocol = Protocol::ServerAsync;
+        let zero = bed.connect(ZERO).await;
+        // Both well: answered by one, and soon by both.
+        assert!(!bed.write(&zero, object(1), 0, b"before").await.unwrap());
+        while bed.copied.borrow().is_empty() {
+            bed.env.sleep(Duration::from_millis(1)).await;
+        }
+        assert!(bed.copied.take()[0].1);
+        bed.assert_equal().await;
+        // Nobody can decide yet what becomes of a twin that is gone.
+        bed.meta.journal_hangs.set(true);
+        bed.down(ONE).await;
+        assert!(!bed.write(&zero, object(1), 0, b"after!").await.unwrap());
+        bed.env.sleep(Duration::from_millis(150)).await;
+        assert!(bed.copied.borrow().is_empty(), "the twin does not have it");
+        bed.meta.journal_goes_on();
+        bed.until(Mode::Only(ZERO), 3).await;
+        while bed.copied.borrow().is_empty() {
+            bed.env.sleep(Duration::from_millis(1)).await;
+        }
+        assert!(bed.copied.take()[0].1);
+        bed.up(ONE).await;
+        bed.until(Mode::Both, 5).await;
+        bed.assert_equal().await;
+    });
+}
+
+#[test]
+fn a_member_that_may_owe_nothing_answers_when_both_have_it() {
+    run(|env| async move {
+        let mut bed = Bed::tuned(env, |settings| settings.owed_bytes = 0).await;
+        bed.protocol = Protocol::ServerAsync;
+        let zero = bed.connect(ZERO).await;
+        assert!(bed.write(&zero, object(1), 0, b"both").await.unwrap());
+        bed.assert_equal().await;
+        assert!(bed.copied.borrow().is_empty());
     });
 }

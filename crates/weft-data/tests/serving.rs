@@ -162,7 +162,8 @@ fn other_epochs_pairs_and_sessions_are_refused() {
         };
         assert!(matches!(ask(dead).await, Failed::Fenced(_)));
         let later = proto::WriteRequest {
-            protocol: Protocol::ServerAsync.into(),
+            // A client settles it as another one.
+            protocol: Protocol::Hybrid.into(),
             ..good.clone()
         };
         assert!(matches!(ask(later).await, Failed::Refused(_)));

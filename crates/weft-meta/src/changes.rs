@@ -11,7 +11,7 @@ use weft_rpc::{Connection, Payload, Replier};
 use weft_types::{Ino, Operation, SessionId};
 use weft_wire::Failed;
 use weft_wire::proto::{
-    self, ChangeReply, ChangeRequest, Entry, Lease, LeaseMode, OpReply, op::Op,
+    self, ChangeReply, ChangeRequest, Entry, Lease, LeaseMode, OpReply, Protocol, op::Op,
 };
 
 /// What `entry` changes, for those that read it before it is committed. False: more than is named.
@@ -69,7 +69,7 @@ pub(crate) fn on_change(
         let opens = request.op.as_ref().is_some_and(opens);
         core.note_opened(session, opens, &reply);
         return meta.when_committed(core, sn, move |_, _, result| {
-            respond(replier, reply, Vec::new(), result);
+            respond(replier, (reply, Vec::new(), 0), result);
         });
     }
     let Some(op) = request.op.as_ref().and_then(|op| op.op.as_ref()) else {
@@ -140,6 +140,11 @@ pub(crate) fn on_change(
         core.on_lock_reply(session, lock, &mut reply, meta.env.now());
     }
     let lock = lock.map(|lock| Ino(lock.ino));
+    let layout = reply.layout.as_ref();
+    let writers = match layout.is_some_and(|layout| layout.protocol() == Protocol::Hybrid) {
+        true => core.state.writers(),
+        false => 0,
+    };
     meta.when_committed(core, sn, move |meta, core, result| {
         if let (Some(ino), Ok(()), true) = (lock, &result, reply.wake_waiters) {
             core.tell_lock_freed(ino);
@@ -147,16 +152,21 @@ pub(crate) fn on_change(
         if reply.failure_errno == 0 {
             meta.deletions_changed.notify_one();
         }
-        respond(replier, reply, leases, result);
+        respond(replier, (reply, leases, writers), result);
     });
 }
 
-fn respond(replier: Replier, reply: OpReply, leases: Vec<Lease>, result: Result<(), Failed>) {
+fn respond(
+    replier: Replier,
+    (reply, leases, writers): (OpReply, Vec<Lease>, u32),
+    result: Result<(), Failed>,
+) {
     match result {
         Ok(()) => {
             let reply = ChangeReply {
                 reply: Some(reply),
                 leases,
+                writers,
             };
             replier.send::<ChangeRequest>(&reply, Payload::none());
         }

@@ -270,7 +270,7 @@ pub(crate) fn on_goodbye(meta: &Rc<Meta>, core: &mut Core, session: SessionId, r
             };
             let reply = ChangeReply {
                 reply: Some(reply),
-                leases: Vec::new(),
+                ..ChangeReply::default()
             };
             replier.send::<ChangeRequest>(&reply, Payload::none());
         }

@@ -28,6 +28,8 @@ const WRITTEN_BYTES: &str = "weft_mount_written_bytes";
 const REVOCATIONS: &str = "weft_mount_revocations";
 /// Bytes written by applications that wait for the data servers.
 const BUFFERED_BYTES: &str = "weft_mount_buffered_bytes";
+/// Of these, bytes that one data server alone is known to have.
+const OWED_BYTES: &str = "weft_mount_owed_bytes";
 /// Inodes that the client keeps.
 const CACHED_INODES: &str = "weft_mount_cached_inodes";
 /// Requests that wait for a server, those for file locks left out.
@@ -108,6 +110,7 @@ pub struct Metrics {
 struct Gauges {
     revocations: Counter,
     buffered_bytes: Gauge,
+    owed_bytes: Gauge,
     cached_inodes: Gauge,
     waiting: Gauge,
     longest_wait: Gauge<f64, AtomicU64>,
@@ -145,6 +148,8 @@ impl Metrics {
         registry.register(REVOCATIONS, help, gauges.revocations.clone());
         let help = "Bytes that wait for the data servers";
         registry.register(BUFFERED_BYTES, help, gauges.buffered_bytes.clone());
+        let help = "Of these, bytes that one data server alone is known to have";
+        registry.register(OWED_BYTES, help, gauges.owed_bytes.clone());
         let help = "Inodes that the client keeps";
         registry.register(CACHED_INODES, help, gauges.cached_inodes.clone());
         let help = "Requests that wait for a server";
@@ -204,6 +209,7 @@ impl Metrics {
         let new = figures.revocations.saturating_sub(seen);
         gauges.revocations.inc_by(new);
         gauges.buffered_bytes.set(figures.buffered_bytes as i64);
+        gauges.owed_bytes.set(figures.owed_bytes as i64);
         gauges.cached_inodes.set(figures.cached_inodes as i64);
         let waits = self.waits.borrow();
         gauges.waiting.set(waits.open.len() as i64);

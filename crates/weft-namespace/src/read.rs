@@ -273,6 +273,13 @@ impl State {
         change(self) == change(&made)
     }
 
+    /// Sessions that hold a WRITE lease. Looks at every session.
+    pub fn writers(&self) -> u32 {
+        let sessions = self.sessions.values();
+        let writing = sessions.filter(|session| !session.write_leases.is_empty());
+        u32::try_from(writing.count()).unwrap_or(u32::MAX)
+    }
+
     /// True while the session is open.
     pub fn session_exists(&self, session: SessionId) -> bool {
         self.sessions.contains_key(&session)

@@ -25,8 +25,6 @@ pub struct Rule {
     pub duplicates: Duplicates,
     /// Copies there are before the writer goes on. With one, the sender of the other owes it.
     pub copies_before_answer: u8,
-    /// This version of Weft serves it.
-    pub served: bool,
 }
 
 impl Rule {
@@ -36,7 +34,6 @@ impl Rule {
         let rule = |duplicates, copies_before_answer| Rule {
             duplicates,
             copies_before_answer,
-            served: copies_before_answer == 2,
         };
         match protocol {
             Protocol::ServerAsync => Some(rule(Duplicates::Leader, 1)),
@@ -141,15 +138,16 @@ impl Course {
         self.own.is_some() && self.twin == Some(Copied::Unknown)
     }
 
-    /// The answer, once there is one, under the state in force now. None: wait for a copy to end,
-    /// or (when held) for another state. `twin_counts`: what the twin refuses fails the write
-    /// ([`crate::MemberSide::twin_counts`]).
+    /// The writer may go on, though the write has not ended: this member's copy is done, and under
+    /// the protocol the other one may be owed.
+    pub fn may_owe(&self) -> bool {
+        self.copies_before_answer == 1 && self.forwarded && self.own == Some(Copied::Done)
+    }
+
+    /// How the write ended, once it has, under the state in force now: the answer to the writer
+    /// that waits for it. None: wait for a copy to end, or (when held) for another state.
+    /// `twin_counts`: what the twin refuses fails the write ([`crate::MemberSide::twin_counts`]).
     pub fn answer(&self, now: &PairState, twin_counts: bool) -> Option<Answer> {
-        // Writers of the asynchronous protocols go on after the first copy; the rest is owed.
-        if self.copies_before_answer == 1 && self.own == Some(Copied::Done) {
-            let both = self.forwarded && self.twin == Some(Copied::Done);
-            return Some(Answer::Done { both });
-        }
         let (own, twin) = (self.own?, self.twin?);
         match (own, twin) {
             (Copied::Done, Copied::Done) => Some(Answer::Done {
@@ -211,8 +209,6 @@ mod tests {
             assert_eq!(course(protocol, mode).forwards(), forwards);
         }
         assert_eq!(Rule::of(Protocol::Hybrid), None);
-        assert!(!Rule::of(Protocol::ServerAsync).unwrap().served);
-        assert!(!Rule::of(Protocol::ClientAsync).unwrap().served);
     }
 
     #[test]
@@ -280,13 +276,28 @@ mod tests {
     }
 
     #[test]
-    fn an_asynchronous_write_would_be_answered_after_one_copy() {
+    fn the_leader_of_an_asynchronous_write_may_owe_the_second_copy() {
         let both = state(3, Mode::Both);
         let mut write = course(Protocol::ServerAsync, Mode::Both);
+        assert!(!write.may_owe());
         write.own_ended(Copied::Done);
-        assert_eq!(
-            write.answer(&both, true),
-            Some(Answer::Done { both: false })
-        );
+        assert!(write.may_owe());
+        assert_eq!(write.answer(&both, true), None, "it has not ended");
+        write.twin_ended(Copied::Done);
+        assert_eq!(write.answer(&both, true), Some(Answer::Done { both: true }));
+        // What its own disk refuses is not owed.
+        let mut write = course(Protocol::ServerAsync, Mode::Both);
+        write.own_ended(Copied::Errno(28));
+        assert!(!write.may_owe());
+        // A client that sends both copies owes the second one itself.
+        for (protocol, mode) in [
+            (Protocol::ClientAsync, Mode::Both),
+            (Protocol::ServerAsync, Mode::Only(ME)),
+            (Protocol::ServerSync, Mode::Both),
+        ] {
+            let mut write = course(protocol, mode);
+            write.own_ended(Copied::Done);
+            assert!(!write.may_owe(), "{protocol:?} {mode}");
+        }
     }
 }

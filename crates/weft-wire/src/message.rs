@@ -76,6 +76,7 @@ methods! {
     67 SyncRequest -> proto::SyncReply;
     68 MapRequest -> proto::MapReply;
     69 DataStatusRequest -> proto::DataStatusReply;
+    70 Copied -> ();
     80 ForwardRequest -> proto::ForwardReply;
     81 DirtyRequest -> proto::DirtyReply;
     82 ChecksumsRequest -> proto::ChecksumsReply;

@@ -57,11 +57,11 @@ pub enum ProtocolName {
     ServerSync,
     /// The client sends to both and waits for both.
     ClientSync,
-    /// Comes in a later version.
+    /// The leader answers when it has it, and forwards it meanwhile.
     ServerAsync,
-    /// Comes in a later version.
+    /// The client sends to both and goes on when one of them has it.
     ClientAsync,
-    /// Comes in a later version.
+    /// server-sync while fewer clients write than there are pairs, else client-async.
     Hybrid,
 }
 
@@ -75,15 +75,13 @@ pub enum DurabilityName {
 }
 
 impl ProtocolName {
-    fn to_proto(self) -> Result<proto::Protocol> {
+    fn to_proto(self) -> proto::Protocol {
         match self {
-            ProtocolName::ServerSync => Ok(proto::Protocol::ServerSync),
-            ProtocolName::ClientSync => Ok(proto::Protocol::ClientSync),
-            ProtocolName::ServerAsync | ProtocolName::ClientAsync | ProtocolName::Hybrid => {
-                Err(Error::Usage(
-                    "this version has the protocols server-sync and client-sync; the others come in a later one".into(),
-                ))
-            }
+            ProtocolName::ServerSync => proto::Protocol::ServerSync,
+            ProtocolName::ClientSync => proto::Protocol::ClientSync,
+            ProtocolName::ServerAsync => proto::Protocol::ServerAsync,
+            ProtocolName::ClientAsync => proto::Protocol::ClientAsync,
+            ProtocolName::Hybrid => proto::Protocol::Hybrid,
         }
     }
 }
@@ -215,7 +213,7 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
                     "nothing to set: --protocol, --stripe-unit, --width or --durability".into(),
                 ));
             }
-            let protocol = protocol.map(ProtocolName::to_proto).transpose()?;
+            let protocol = protocol.map(ProtocolName::to_proto);
             let (client, ino) = client_of(&env, &directory).await?;
             let set = async {
                 let mut policy = client.policy(ino).await?;

@@ -143,6 +143,16 @@ fn job_in_words(report: &MemberReport) -> String {
     words
 }
 
+/// What only this member has, of what it acknowledged (docs/protocols/duplication.md).
+fn owed_in_words(report: &MemberReport) -> String {
+    format!(
+        "owes {} of {} objects, the oldest for {}",
+        table::bytes(report.owed_bytes),
+        report.owed_objects,
+        table::seconds(report.owed_ms as f64 / 1e3)
+    )
+}
+
 fn seconds_left(report: &MemberReport) -> Option<f64> {
     (report.job_rate_bytes > 0 && report.job_total > 0).then(|| {
         report.job_total.saturating_sub(report.job_done) as f64 / report.job_rate_bytes as f64
@@ -169,6 +179,9 @@ pub fn to_text(reply: &StatusReply) -> String {
             let first = |cell: String| if at == 0 { cell } else { String::new() };
             let report = member.report.clone().unwrap_or_default();
             let mut notes = vec![job_in_words(&report)];
+            if report.owed_bytes > 0 {
+                notes.push(owed_in_words(&report));
+            }
             if report.dirty_regions > 0 {
                 notes.push(format!("{} regions may differ", report.dirty_regions));
             }
@@ -230,6 +243,9 @@ pub fn to_json(reply: &StatusReply) -> Value {
             "bad_blocks": report.bad_blocks,
             "healed_blocks": report.healed_blocks,
             "dirty_regions": report.dirty_regions,
+            "owed_bytes": report.owed_bytes,
+            "owed_objects": report.owed_objects,
+            "owed_ms": report.owed_ms,
             "mismatches": report.mismatches,
             "job": report.job,
             "job_done": report.job_done,
@@ -314,6 +330,25 @@ mod tests {
             job_in_words(&report),
             "recovery 25 % of 4.0 MiB, 1.0 MiB/s, 3.0 s left"
         );
+    }
+
+    #[test]
+    fn what_a_member_owes_is_said() {
+        let mut reply = StatusReply {
+            pairs: vec![pair(Mode::Both, 0, [true, true])],
+            ..StatusReply::default()
+        };
+        assert!(!to_text(&reply).contains("owes"));
+        reply.pairs[0].members[1].report = Some(MemberReport {
+            owed_bytes: 3 << 20,
+            owed_objects: 2,
+            owed_ms: 20,
+            ..MemberReport::default()
+        });
+        let text = to_text(&reply);
+        assert!(text.contains("owes 3.0 MiB of 2 objects"), "{text}");
+        let json = to_json(&reply);
+        assert_eq!(json["pairs"][0]["members"][1]["owed_ms"], 20);
     }
 
     #[test]

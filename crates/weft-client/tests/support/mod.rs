@@ -58,6 +58,11 @@ pub struct Store {
     pub overlapped: Cell<bool>,
     /// Reads wait while this is set, and then see what is there.
     pub holds_reads: Cell<bool>,
+    /// The second copies of asynchronous writes are not made: the leader says nothing more of them, and
+    /// member 1 does not answer for what a client sends it.
+    pub copies_hang: Cell<bool>,
+    /// What a leader says of its second copies, if not 0.
+    pub copy_errno: Cell<i32>,
     /// Every write takes this long.
     pub write_delay: Cell<Duration>,
     /// Room for more, as it is told.
@@ -85,7 +90,9 @@ impl Member {
         };
         let handler: Handler = {
             let (env, store, state) = (env.clone(), store.clone(), state.clone());
-            Rc::new(move |_, request| on_request(&env, &store, &state, member, request))
+            Rc::new(move |connection, request| {
+                on_request(&env, &store, (&state, member), connection, request);
+            })
         };
         let kept = connections.clone();
         let (address, accepting) = serve_task(
@@ -190,8 +197,8 @@ fn key(object: &Option<ObjectName>) -> (u64, u32) {
 fn on_request(
     env: &Env,
     store: &Rc<Store>,
-    state: &Rc<RefCell<PairState>>,
-    me: u32,
+    (state, me): (&Rc<RefCell<PairState>>, u32),
+    connection: &Connection,
     request: weft_rpc::Request,
 ) {
     let serves = |epoch: u64| {
@@ -215,6 +222,7 @@ fn on_request(
                 return request.replier.fail(Failed::Fenced("ended".into()));
             }
             let (store, payload, replier) = (store.clone(), request.payload, request.replier);
+            let (connection, pause) = (connection.clone(), env.clone());
             let delay = env.sleep(store.write_delay.get());
             let has_delay = store.write_delay.get() > Duration::ZERO;
             env.spawn("write", async move {
@@ -266,9 +274,32 @@ fn on_request(
                     let last = (extent.offset + u64::from(extent.length) - 1) / BLOCK;
                     held.blocks.extend(extent.offset / BLOCK..=last);
                 }
+                drop(objects);
                 assert_eq!(at, payload.len());
                 let room = store.room.get();
-                replier.send::<WriteRequest>(&WriteReply { both: true, room }, Payload::none());
+                let copied = async {
+                    while store.copies_hang.get() {
+                        pause.sleep(Duration::from_millis(2)).await;
+                    }
+                };
+                let by_leader = write.protocol == Protocol::ServerAsync as i32;
+                if !by_leader && me == 1 {
+                    copied.await;
+                    let reply = WriteReply { both: true, room };
+                    replier.send::<WriteRequest>(&reply, Payload::none());
+                } else {
+                    let both = !by_leader;
+                    replier.send::<WriteRequest>(&WriteReply { both, room }, Payload::none());
+                    if by_leader {
+                        copied.await;
+                        let errno = store.copy_errno.get();
+                        let failed = (errno != 0).then_some(Failed::Errno(errno));
+                        connection.notify(&Copied {
+                            operation: write.operation,
+                            failure: failed.map(Failure::from),
+                        });
+                    }
+                }
             });
         }
         ReadRequest::METHOD => {

@@ -285,6 +285,8 @@ pub struct Bed {
     pub tune: fn(&mut Settings),
     operation: Cell<u64>,
     pub protocol: Protocol,
+    /// What members said after their answers: operation, and whether it was done.
+    pub copied: Rc<RefCell<Vec<(u64, bool)>>>,
 }
 
 impl Bed {
@@ -301,6 +303,7 @@ impl Bed {
             meta_address,
             dirs: [dir(), dir()],
             servers: [None, None],
+            copied: Rc::default(),
             tune,
             operation: Cell::new(1),
             protocol: Protocol::ServerSync,
@@ -389,7 +392,14 @@ impl Bed {
                 incarnation: 1,
             },
         };
-        weft_rpc::connect(&self.env, address, &local, Rc::new(|_, _| {}))
+        let copied = self.copied.clone();
+        let handler = Rc::new(move |_: &Connection, request: weft_rpc::Request| {
+            let said = request.decode::<proto::Copied>().unwrap();
+            copied
+                .borrow_mut()
+                .push((said.operation, said.failure.is_none()));
+        });
+        weft_rpc::connect(&self.env, address, &local, handler)
             .await
             .unwrap()
     }

@@ -176,6 +176,7 @@ pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
         client: weft_client::Settings {
             write_buffer_bytes: 1 << rng.within(17..24),
             write_window_bytes: 1 << rng.within(17..22),
+            owed_bytes: [0, 64 << 10, 64 << 20][rng.below(3) as usize],
             flush_age_ms: [50, 500, 2_000][rng.below(3) as usize],
             piece_bytes: 1 << rng.within(14..19),
             readahead_bytes: if rng.once_in(2) { 0 } else { 256 << 10 },
@@ -197,11 +198,13 @@ pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
         policy: weft_client::Policy {
             stripe_unit: 64 << 10,
             width: pairs,
-            protocol: if rng.once_in(3) {
-                Protocol::ClientSync
-            } else {
-                Protocol::ServerSync
-            } as i32,
+            protocol: [
+                Protocol::ServerSync,
+                Protocol::ServerAsync,
+                Protocol::ClientSync,
+                Protocol::ClientAsync,
+                Protocol::Hybrid,
+            ][rng.below(5) as usize] as i32,
             durability: if rng.once_in(4) {
                 Durability::Disk
             } else {

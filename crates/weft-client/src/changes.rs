@@ -1,0 +1,421 @@
+//! Changes of objects: who is asked, how often, and when the writer may go on
+//! (`docs/protocols/duplication.md`).
+//!
+//! A change keeps its number through all attempts. It ends when the copies that the pair's state
+//! demands are made, or it is refused, or the patience is over.
+
+use crate::core::Core;
+use crate::pairs::{Object, Pair, Pairs, Trouble};
+use crate::types::Errno;
+use bytes::Bytes;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use weft_rpc::Payload;
+use weft_types::Member;
+use weft_wire::Rpc;
+use weft_wire::proto::{
+    Extent, Protocol, ShapeReply, ShapeRequest, SyncReply, SyncRequest, WriteReply, WriteRequest,
+};
+
+/// The numbers of a client's changes.
+pub(crate) struct Numbers {
+    next: Cell<u64>,
+    /// Of changes in progress, and of doubts.
+    unconfirmed: RefCell<BTreeSet<u64>>,
+    /// By number. Few: each took the whole patience, with the pair's state as it was.
+    doubts: RefCell<BTreeMap<u64, Doubt>>,
+}
+
+impl Default for Numbers {
+    fn default() -> Numbers {
+        Numbers {
+            next: Cell::new(1),
+            unconfirmed: RefCell::default(),
+            doubts: RefCell::default(),
+        }
+    }
+}
+
+/// The number of a change, unconfirmed until it is dropped (unless it is noted as a doubt).
+struct Unconfirmed<'a>(&'a Numbers, u64);
+
+impl Unconfirmed<'_> {
+    /// The change was tried as `to` says and ended so. One that both members were sent, and that
+    /// nobody answered for, is not confirmed: one member may have it and wait for that word.
+    fn ended(&self, to: To, result: Result<(), Undone>) -> Result<(), Errno> {
+        if let (To::BothOrLeader, Err(Undone::InDoubt(doubt))) = (to, &result) {
+            self.0.doubts.borrow_mut().insert(self.1, *doubt);
+        }
+        result.map_err(Undone::errno)
+    }
+}
+
+impl Drop for Unconfirmed<'_> {
+    fn drop(&mut self) {
+        if !self.0.doubts.borrow().contains_key(&self.1) {
+            self.0.unconfirmed.borrow_mut().remove(&self.1);
+        }
+    }
+}
+
+/// Where a change that nobody answered for was sent.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    session: u64,
+    pair: u32,
+    epoch: u64,
+}
+
+/// Why a change was not done.
+enum Undone {
+    /// A member refused it, or the session is over.
+    Refused(Errno),
+    /// The patience is over.
+    InDoubt(Doubt),
+}
+
+impl Undone {
+    fn errno(self) -> Errno {
+        match self {
+            Undone::Refused(errno) => errno,
+            Undone::InDoubt(_) => Errno(libc::EIO),
+        }
+    }
+}
+
+/// Where a change goes while both members serve. Otherwise it goes to the one that does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    /// To the member that leads, which sends it on.
+    Leader,
+    /// To both.
+    Both,
+    /// To both; if a disk refuses it, again to the one that leads: a change of the client-driven
+    /// protocols.
+    BothOrLeader,
+}
+
+impl To {
+    /// For changes under a file's protocol.
+    fn under(protocol: Protocol) -> To {
+        match protocol {
+            Protocol::ClientSync | Protocol::ClientAsync => To::BothOrLeader,
+            _ => To::Leader,
+        }
+    }
+}
+
+/// A change of one object.
+struct Target<'a> {
+    object: Object,
+    leader: Member,
+    to: To,
+    owing: Option<Owing<'a>>,
+}
+
+/// The writer may go on when one member has the change; the second copy is then owed.
+#[derive(Clone, Copy)]
+struct Owing<'a> {
+    number: u64,
+    /// To be called then, perhaps more than once.
+    goes_on: &'a dyn Fn(),
+}
+
+/// What an answer to a change says.
+trait Answered {
+    /// Takes over what it tells of the member. True: the member has the change and owes the second
+    /// copy.
+    fn take(&self, pair: &Pair, member: Member) -> bool;
+}
+
+impl Answered for WriteReply {
+    fn take(&self, pair: &Pair, member: Member) -> bool {
+        pair.told_room(member, self.room);
+        !self.both
+    }
+}
+
+impl Answered for ShapeReply {
+    fn take(&self, _: &Pair, _: Member) -> bool {
+        false
+    }
+}
+
+impl Answered for SyncReply {
+    fn take(&self, _: &Pair, _: Member) -> bool {
+        false
+    }
+}
+
+/// One write of one object.
+pub(crate) struct Write<'a> {
+    pub object: Object,
+    pub leader: Member,
+    /// Of the file; not the hybrid, which is settled as another one before.
+    pub protocol: Protocol,
+    pub extents: Vec<Extent>,
+    /// The bytes of the extents, one after the other.
+    pub parts: Vec<Bytes>,
+    /// Called when the writer may go on before both members have it.
+    pub goes_on: &'a dyn Fn(),
+}
+
+impl Pairs {
+    /// One attempt at both members at the same time.
+    async fn at_both<R: Rpc<Reply: Answered>>(
+        &self,
+        pair: &Pair,
+        session: u64,
+        request: &R,
+        payload: Payload,
+        owing: Option<Owing<'_>>,
+    ) -> Result<(), (Member, Trouble)> {
+        let one_copy = async |member, payload| {
+            let call = self.call(pair, member, session, request, payload);
+            let (reply, _) = call.await.map_err(|trouble| (member, trouble))?;
+            reply.take(pair, member);
+            if let Some(owing) = owing {
+                (owing.goes_on)();
+            }
+            Ok(())
+        };
+        let zero = one_copy(Member::Zero, payload.clone());
+        let one = one_copy(Member::One, payload);
+        match futures_util::future::join(zero, one).await {
+            // A disk that refused says most: what the other one did is settled after it.
+            (_, Err((member, trouble @ Trouble::Errno(_)))) => Err((member, trouble)),
+            (zero, one) => zero.and(one),
+        }
+    }
+
+    /// One attempt at the member that leads, or at the only one that serves.
+    async fn at_one<R: Rpc<Reply: Answered>>(
+        &self,
+        pair: &Pair,
+        (member, session, epoch): (Member, u64, u64),
+        request: &R,
+        payload: Payload,
+        owing: Option<Owing<'_>>,
+    ) -> Result<(), Trouble> {
+        // Before it is sent: what is said of it later may come together with the answer.
+        let owing = owing.map(|owing| (owing, pair.await_copy(member, owing.number)));
+        // What is owed is owed under the state of the request, whatever comes meanwhile.
+        let both_serve = pair.both_serve();
+        let (reply, _) = self.call(pair, member, session, request, payload).await?;
+        let owes = reply.take(pair, member);
+        match owing {
+            Some((owing, awaited)) if owes && both_serve => {
+                (owing.goes_on)();
+                self.copied(pair, (member, epoch), &awaited).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does a request at the members that the target names, until it is done or the patience is over.
+    /// `request` makes it from the pair's epoch and whether the member that leads is to make the second
+    /// copy.
+    async fn do_change<R: Rpc<Reply: Answered>>(
+        &self,
+        core: &Rc<Core>,
+        target: Target<'_>,
+        mut request: impl FnMut(u64, To) -> R,
+        payload: Payload,
+    ) -> Result<(), Undone> {
+        let Target {
+            object,
+            leader,
+            mut to,
+            owing,
+        } = target;
+        let pair = self.pair(object.pair);
+        let session = core.session.id();
+        if session == 0 {
+            return Err(Undone::Refused(Errno(libc::EIO)));
+        }
+        let attempt = async {
+            loop {
+                if core.session.id() != session {
+                    return Err(Errno(libc::EIO));
+                }
+                let epoch = pair.epoch();
+                let request = request(epoch, to);
+                let current = pair.current();
+                let payload = payload.clone();
+                let tried = match current {
+                    (Some(_), Some(_)) if to != To::Leader => {
+                        self.at_both(&pair, session, &request, payload, owing).await
+                    }
+                    (Some(first), second) => {
+                        let member = if second.is_some() { leader } else { first };
+                        let at = (member, session, epoch);
+                        let done = self.at_one(&pair, at, &request, payload, owing).await;
+                        done.map_err(|trouble| (member, trouble))
+                    }
+                    (None, _) => Err((leader, Trouble::Away)),
+                };
+                let (member, trouble) = match tried {
+                    Ok(()) => return Ok(()),
+                    // The other one may have it, and nobody but the client knows. A leader makes
+                    // both copies the same, or keeps the difference in its list.
+                    Err((_, Trouble::Errno(errno)))
+                        if to == To::BothOrLeader && current.1.is_some() =>
+                    {
+                        tracing::debug!(pair = object.pair, errno, "refused by one: again, led");
+                        to = To::Leader;
+                        continue;
+                    }
+                    Err(why) => why,
+                };
+                self.settle(core, &pair, epoch, member, trouble).await?;
+            }
+        };
+        match self.env.timeout(self.patience_left(&pair), attempt).await {
+            Ok(result) => result.map_err(Undone::Refused),
+            Err(_) => Err(Undone::InDoubt(Doubt {
+                session,
+                pair: object.pair,
+                epoch: pair.epoch(),
+            })),
+        }
+    }
+
+    /// A number for a change, not confirmed until the guard says how it ended.
+    fn number(&self, session: u64) -> Unconfirmed<'_> {
+        self.forget_doubts(session);
+        let number = self.numbers.next.get();
+        self.numbers.next.set(number + 1);
+        self.numbers.unconfirmed.borrow_mut().insert(number);
+        Unconfirmed(&self.numbers, number)
+    }
+
+    /// Doubts end with their session, which is fenced, and with the pair's epoch: whatever is in a
+    /// modified list then has been compared before both members serve again.
+    fn forget_doubts(&self, session: u64) {
+        let mut doubts = self.numbers.doubts.borrow_mut();
+        doubts.retain(|number, doubt| {
+            let holds = doubt.session == session && self.pair(doubt.pair).epoch() == doubt.epoch;
+            if !holds {
+                self.numbers.unconfirmed.borrow_mut().remove(number);
+            }
+            holds
+        });
+    }
+
+    /// Every change of this client below it is on both members, or with a leader that sees to it.
+    fn confirmed_below(&self, number: &Unconfirmed<'_>) -> u64 {
+        let first = self.numbers.unconfirmed.borrow().first().copied();
+        first.unwrap_or(number.1)
+    }
+
+    /// Writes extents of one object; `parts` are their bytes one after the other. Returns when the
+    /// copies that the pair's state demands are made. Under an asynchronous protocol `goes_on` is
+    /// called when one is, perhaps more than once.
+    ///
+    /// # Errors
+    /// What a disk said, or EIO when the session or the patience is over. Some copies may be made.
+    pub async fn write(&self, core: &Rc<Core>, write: Write<'_>) -> Result<(), Errno> {
+        let Write {
+            object,
+            leader,
+            protocol,
+            extents,
+            parts,
+            goes_on,
+        } = write;
+        let session = core.session.id();
+        let number = self.number(session);
+        let crc = parts
+            .iter()
+            .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
+        let make = |epoch, to| WriteRequest {
+            session,
+            epoch,
+            pair: object.pair,
+            object: Some(object.name()),
+            extents: extents.clone(),
+            protocol: match (to, protocol) {
+                (To::Leader, Protocol::ServerAsync) => Protocol::ServerAsync,
+                (To::Leader, _) => Protocol::ServerSync,
+                (To::Both | To::BothOrLeader, _) => Protocol::ClientSync,
+            } as i32,
+            operation: number.1,
+            confirmed_below: self.confirmed_below(&number),
+        };
+        let to = To::under(protocol);
+        let is_owed = matches!(protocol, Protocol::ServerAsync | Protocol::ClientAsync);
+        let owing = is_owed.then_some(Owing {
+            number: number.1,
+            goes_on,
+        });
+        let target = Target {
+            object,
+            leader,
+            to,
+            owing,
+        };
+        let done = self.do_change(core, target, make, Payload::parts_summed(parts, crc));
+        number.ended(to, done.await)
+    }
+
+    /// Cuts an object, or makes holes in it, on both members under every protocol.
+    ///
+    /// # Errors
+    /// As [`Pairs::write`].
+    pub async fn shape(
+        &self,
+        core: &Rc<Core>,
+        object: Object,
+        protocol: Protocol,
+        truncate: Option<u64>,
+        punch: Vec<weft_wire::proto::Range>,
+    ) -> Result<(), Errno> {
+        let session = core.session.id();
+        let number = self.number(session);
+        let make = |epoch, to| ShapeRequest {
+            session,
+            epoch,
+            pair: object.pair,
+            object: Some(object.name()),
+            truncate,
+            punch: punch.clone(),
+            operation: number.1,
+            protocol: match to {
+                To::Leader => Protocol::ServerSync,
+                To::Both | To::BothOrLeader => Protocol::ClientSync,
+            } as i32,
+        };
+        let to = To::under(protocol);
+        let target = Target {
+            object,
+            leader: Member::Zero,
+            to,
+            owing: None,
+        };
+        let done = self.do_change(core, target, make, Payload::none());
+        number.ended(to, done.await)
+    }
+
+    /// Makes what this client wrote to an object stable on every member that is current.
+    ///
+    /// # Errors
+    /// As [`Pairs::write`].
+    pub async fn sync(&self, core: &Rc<Core>, object: Object) -> Result<(), Errno> {
+        let session = core.session.id();
+        let make = |epoch, _| SyncRequest {
+            session,
+            epoch,
+            pair: object.pair,
+            objects: vec![object.name()],
+        };
+        let target = Target {
+            object,
+            leader: Member::Zero,
+            to: To::Both,
+            owing: None,
+        };
+        let done = self.do_change(core, target, make, Payload::none());
+        done.await.map_err(Undone::errno)
+    }
+}

@@ -1,0 +1,215 @@
+//! The duplication protocols, as a writer sees them (docs/protocols/duplication.md).
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::rc::Rc;
+use std::time::Duration;
+use support::*;
+use weft_client::*;
+use weft_wire::proto::Protocol;
+
+const ALL: [Protocol; 5] = [
+    Protocol::ServerSync,
+    Protocol::ServerAsync,
+    Protocol::ClientSync,
+    Protocol::ClientAsync,
+    Protocol::Hybrid,
+];
+const ASYNC: [Protocol; 2] = [Protocol::ServerAsync, Protocol::ClientAsync];
+
+/// Longer than anything takes that is not held up.
+const WHILE: Duration = Duration::from_millis(300);
+const MIB: usize = 1 << 20;
+
+/// A client whose new files have this protocol.
+async fn client(cluster: &Rc<Cluster>, protocol: Protocol, settings: Settings) -> Client {
+    let client = Client::connect(cluster.env.clone(), settings)
+        .await
+        .unwrap();
+    let policy = Policy {
+        protocol: protocol as i32,
+        ..client.policy(client.root()).await.unwrap()
+    };
+    client
+        .set_policy(&root(), client.root(), policy)
+        .await
+        .unwrap();
+    client
+}
+
+async fn create(client: &Client) -> HandleId {
+    let flags = CreateFlags {
+        exclusive: true,
+        open: RW,
+    };
+    let cred = root();
+    let made = client.create(&cred, client.root(), b"f", 0o644, flags);
+    made.await.unwrap().1
+}
+
+async fn read(client: &Client, handle: HandleId, length: usize) -> bytes::Bytes {
+    let parts = client.read(handle, 0, length).await.unwrap();
+    parts.concat().into()
+}
+
+/// Waits until one member alone has so many bytes.
+async fn owes(cluster: &Rc<Cluster>, client: &Client, bytes: u64) {
+    while client.figures().owed_bytes != bytes {
+        cluster.env.sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn no_protocol_loses_what_was_synced_when_servers_die() {
+    for protocol in ALL {
+        with_kind(2, Kind::Real, &async |cluster: Rc<Cluster>| {
+            let a = client(&cluster, protocol, cluster.settings()).await;
+            let handle = create(&a).await;
+            let data = pattern(5, 24 * MIB);
+            let writing = async {
+                for (i, step) in data.chunks(MIB).enumerate() {
+                    let at = (i * MIB) as u64;
+                    let written = a.write(handle, at, data.slice_ref(step), false);
+                    written.await.unwrap();
+                    cluster.env.sleep(Duration::from_millis(5)).await;
+                }
+                a.fsync(handle, false).await.unwrap();
+            };
+            let killing = async {
+                cluster.env.sleep(Duration::from_millis(50)).await;
+                cluster.kill_member(0, 1);
+                cluster.kill_member(1, 0);
+            };
+            futures_util::future::join(writing, killing).await;
+            assert!(read(&a, handle, 24 * MIB).await == data, "{protocol:?}");
+            cluster.start_member(0, 1).await;
+            cluster.start_member(1, 0).await;
+            cluster.serving(2).await;
+            // What is left has all of it.
+            cluster.kill_member(0, 0);
+            cluster.kill_member(1, 1);
+            let b = cluster.client().await;
+            let found = b.lookup(&root(), b.root(), b"f").await.unwrap();
+            let ino = found.entry.unwrap().attr.ino;
+            let handle = b.open(&root(), ino, RO).await.unwrap();
+            assert!(read(&b, handle, 24 * MIB).await == data, "{protocol:?}");
+        });
+    }
+}
+
+#[test]
+fn a_writer_goes_on_with_one_copy_and_a_sync_waits_for_both() {
+    for protocol in ASYNC {
+        with_stand_ins(1, async |cluster| {
+            let settings = Settings {
+                write_window_bytes: MIB as u64,
+                ..cluster.settings()
+            };
+            let a = client(&cluster, protocol, settings).await;
+            let handle = create(&a).await;
+            let store = &cluster.stores[0];
+            store.copies_hang.set(true);
+            let data = pattern(1, 8 * MIB);
+            a.write(handle, 0, data.clone(), false).await.unwrap();
+            // Far more than the window: one copy of each piece is enough to send the next.
+            owes(&cluster, &a, 8 * MIB as u64).await;
+            let first_copies = store
+                .objects
+                .borrow()
+                .values()
+                .map(|o| o.bytes.len())
+                .sum::<usize>();
+            assert_eq!(first_copies, 8 * MIB, "{protocol:?}");
+            // It reads its own writes, from wherever they are.
+            assert!(read(&a, handle, 8 * MIB).await == data);
+            let sync = a.fsync(handle, false);
+            assert!(
+                cluster.env.timeout(WHILE, sync).await.is_err(),
+                "{protocol:?}"
+            );
+            // Nobody else sees the file before both have it.
+            let b = cluster.client().await;
+            let cred = root();
+            let looked = b.lookup(&cred, b.root(), b"f");
+            assert!(cluster.env.timeout(WHILE, looked).await.is_err());
+            store.copies_hang.set(false);
+            a.fsync(handle, false).await.unwrap();
+            assert_eq!(a.figures().owed_bytes, 0);
+            b.lookup(&root(), b.root(), b"f").await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn no_more_is_owed_than_the_settings_allow() {
+    for protocol in ASYNC {
+        for (owed_bytes, owed_ms) in [(2 * MIB as u64, 60_000), (1 << 40, 100)] {
+            with_stand_ins(1, async |cluster| {
+                let settings = Settings {
+                    owed_bytes,
+                    owed_ms,
+                    write_window_bytes: MIB as u64,
+                    ..cluster.settings()
+                };
+                let a = client(&cluster, protocol, settings).await;
+                let handle = create(&a).await;
+                let store = &cluster.stores[0];
+                store.copies_hang.set(true);
+                let write = |at: usize, mib: usize| {
+                    let data = pattern(at as u64, mib * MIB);
+                    a.write(handle, (at * MIB) as u64, data, false)
+                };
+                write(0, 2).await.unwrap();
+                owes(&cluster, &a, 2 * MIB as u64).await;
+                // Until it is as old as it may be.
+                cluster.env.sleep(WHILE).await;
+                write(2, 16).await.unwrap();
+                cluster.env.sleep(WHILE).await;
+                let owed = a.figures().owed_bytes;
+                // What was under way when the bound was met is finished.
+                assert!(owed >= 2 * MIB as u64 && owed <= 4 * MIB as u64, "{owed}");
+                store.copies_hang.set(false);
+                a.fsync(handle, false).await.unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn a_second_copy_that_fails_is_told_by_the_next_sync() {
+    with_stand_ins(1, async |cluster| {
+        let a = client(&cluster, Protocol::ServerAsync, cluster.settings()).await;
+        let handle = create(&a).await;
+        cluster.stores[0].copy_errno.set(libc::ENOSPC);
+        a.write(handle, 0, pattern(1, 5000), false).await.unwrap();
+        assert_eq!(a.fsync(handle, false).await, Err(Errno(libc::ENOSPC)));
+        cluster.stores[0].copy_errno.set(0);
+        a.write(handle, 0, pattern(2, 5000), false).await.unwrap();
+        a.fsync(handle, false).await.unwrap();
+    });
+}
+
+#[test]
+fn what_one_member_alone_had_is_sent_again_when_it_dies() {
+    // The leader, before it has made the second copies; the one that has not answered.
+    for (protocol, dies) in [(Protocol::ServerAsync, 0), (Protocol::ClientAsync, 1)] {
+        with_stand_ins(1, async |cluster| {
+            let a = client(&cluster, protocol, cluster.settings()).await;
+            let handle = create(&a).await;
+            let store = &cluster.stores[0];
+            store.copies_hang.set(true);
+            // All of it in stripe 0, which member 0 leads.
+            let data = pattern(1, MIB / 2);
+            a.write(handle, 0, data.clone(), false).await.unwrap();
+            owes(&cluster, &a, MIB as u64 / 2).await;
+            // Nobody has it, and the stand-ins share a store.
+            store.objects.borrow_mut().clear();
+            cluster.kill_member(0, dies);
+            store.copies_hang.set(false);
+            a.fsync(handle, false).await.unwrap();
+            assert!(read(&a, handle, MIB / 2).await == data, "{protocol:?}");
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! Second copies that this member owes: writes that were answered when it had them alone
+//! (docs/protocols/duplication.md, `server-async`), and how much of that there may be.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+use weft_pair::Now;
+use weft_types::ObjectId;
+
+struct Write {
+    object: ObjectId,
+    bytes: u64,
+    since: Now,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// In the order in which they began to be owed.
+    writes: BTreeMap<u64, Write>,
+    next: u64,
+    bytes: u64,
+}
+
+/// What is owed now.
+pub(crate) struct Owed {
+    bytes_max: u64,
+    age_max: Duration,
+    inner: Rc<RefCell<Inner>>,
+}
+
+/// One second copy that is owed, until it is dropped.
+pub(crate) struct Debt {
+    inner: Rc<RefCell<Inner>>,
+    number: u64,
+}
+
+/// What one member alone is known to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exposure {
+    pub bytes: u64,
+    pub objects: u64,
+    /// Age of the oldest.
+    pub oldest: Duration,
+}
+
+impl Owed {
+    /// Nothing is owed yet. Never more than `bytes_max` will be, or anything new while the oldest
+    /// is older than `age_max`.
+    pub fn new(bytes_max: u64, age_max: Duration) -> Owed {
+        Owed {
+            bytes_max,
+            age_max,
+            inner: Rc::default(),
+        }
+    }
+
+    /// So many bytes of an object are owed from now on, if there may be more.
+    pub fn begin(&self, object: ObjectId, bytes: u64, now: Now) -> Option<Debt> {
+        let inner = &mut *self.inner.borrow_mut();
+        let oldest = inner.writes.first_key_value();
+        if oldest.is_some_and(|(_, write)| now >= write.since + self.age_max)
+            || inner.bytes + bytes > self.bytes_max
+        {
+            return None;
+        }
+        let number = inner.next;
+        inner.next += 1;
+        inner.bytes += bytes;
+        let write = Write {
+            object,
+            bytes,
+            since: now,
+        };
+        inner.writes.insert(number, write);
+        Some(Debt {
+            inner: self.inner.clone(),
+            number,
+        })
+    }
+
+    /// What would be lost with this member if no client had kept it.
+    pub fn exposure(&self, now: Now) -> Exposure {
+        let inner = self.inner.borrow();
+        let objects: BTreeSet<ObjectId> = inner.writes.values().map(|w| w.object).collect();
+        let oldest = inner.writes.first_key_value();
+        Exposure {
+            bytes: inner.bytes,
+            objects: objects.len() as u64,
+            oldest: oldest.map_or(Duration::ZERO, |(_, write)| now.saturating_sub(write.since)),
+        }
+    }
+}
+
+impl Drop for Debt {
+    fn drop(&mut self) {
+        let inner = &mut *self.inner.borrow_mut();
+        if let Some(write) = inner.writes.remove(&self.number) {
+            inner.bytes -= write.bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_types::Ino;
+
+    fn object(ino: u64) -> ObjectId {
+        ObjectId {
+            ino: Ino(ino),
+            generation: 0,
+        }
+    }
+
+    #[test]
+    fn no_more_is_owed_than_the_bounds_allow() {
+        let second = Duration::from_secs(1);
+        let owed = Owed::new(100, second);
+        let first = owed.begin(object(1), 60, Now::ZERO).unwrap();
+        let later = second / 2;
+        assert!(owed.begin(object(2), 41, later).is_none(), "too much");
+        let _second = owed.begin(object(2), 40, later).unwrap();
+        let exposure = Exposure {
+            bytes: 100,
+            objects: 2,
+            oldest: later,
+        };
+        assert_eq!(owed.exposure(later), exposure);
+        drop(first);
+        assert!(owed.begin(object(3), 60, later).is_some());
+        assert_eq!(owed.exposure(later).bytes, 40, "dropped at once");
+        let old = later + second;
+        assert!(owed.begin(object(3), 1, old).is_none(), "too old");
+    }
+
+    #[test]
+    fn a_bound_of_nothing_is_the_synchronous_protocol() {
+        let owed = Owed::new(0, Duration::from_secs(1));
+        assert!(owed.begin(object(1), 1, Now::ZERO).is_none());
+    }
+}
