@@ -176,7 +176,16 @@ fn acknowledgement(layout: &Layout) -> [String; 3] {
             "the client sends each piece to the leading member, which forwards it to the other and answers when both have it"
         }
         Protocol::ClientSync => "the client sends each piece to both members and waits for both",
-        _ => "as the file's protocol says",
+        Protocol::ServerAsync => {
+            "the client sends each piece to the leading member, which answers when it has it and forwards it meanwhile; the client keeps the piece until both have it, and waits for that here"
+        }
+        Protocol::ClientAsync => {
+            "the client sends each piece to both members and sends on when one has it; it keeps the piece until both do, and waits for that here"
+        }
+        Protocol::Hybrid => {
+            "as under server-sync while fewer clients write than there are pairs, else as under client-async; either way this waits for both"
+        }
+        Protocol::Unspecified => "the file has no data",
     };
     let stable = match layout.durability() {
         Durability::Disk => "on both members' stable storage",

@@ -182,8 +182,12 @@ fn a_policy_is_inherited_and_shown() {
     let (_, policy) = weft(&["policy", "get", "--json"]);
     assert!(policy.contains("\"stripe_unit\":131072"), "{policy}");
     assert!(policy.contains("\"durability\":\"disk\""), "{policy}");
-    let (code, _) = weft(&["policy", "set", "--protocol", "hybrid"]);
-    assert_eq!(code, Some(2), "a protocol of a later version");
+    let (code, _) = weft(&["policy", "set", "--protocol", "raid"]);
+    assert_eq!(code, Some(2), "no such protocol");
+    for protocol in ["server-async", "client-async", "hybrid", "client-sync"] {
+        let (code, _) = weft(&["policy", "set", "--protocol", protocol]);
+        assert_eq!(code, Some(0), "{protocol}");
+    }
     // What is made there, also further down, lies as the policy says.
     fs::create_dir(directory.join("below")).unwrap();
     let file = directory.join("below/f");

@@ -262,19 +262,20 @@ fn on_request(
                 }
                 store.writes.set(store.writes.get() + 1);
                 let mut at = 0;
-                let mut objects = store.objects.borrow_mut();
-                let held = objects.entry(object).or_default();
-                for extent in &write.extents {
-                    let (start, n) = (extent.offset as usize, extent.length as usize);
-                    if held.bytes.len() < start + n {
-                        held.bytes.resize(start + n, 0);
+                {
+                    let mut objects = store.objects.borrow_mut();
+                    let held = objects.entry(object).or_default();
+                    for extent in &write.extents {
+                        let (start, n) = (extent.offset as usize, extent.length as usize);
+                        if held.bytes.len() < start + n {
+                            held.bytes.resize(start + n, 0);
+                        }
+                        held.bytes[start..start + n].copy_from_slice(&payload[at..at + n]);
+                        at += n;
+                        let last = (extent.offset + u64::from(extent.length) - 1) / BLOCK;
+                        held.blocks.extend(extent.offset / BLOCK..=last);
                     }
-                    held.bytes[start..start + n].copy_from_slice(&payload[at..at + n]);
-                    at += n;
-                    let last = (extent.offset + u64::from(extent.length) - 1) / BLOCK;
-                    held.blocks.extend(extent.offset / BLOCK..=last);
                 }
-                drop(objects);
                 assert_eq!(at, payload.len());
                 let room = store.room.get();
                 let copied = async {
