@@ -11,7 +11,9 @@ mod demo;
 mod fuzz;
 mod run;
 mod sim;
+mod spaces;
 mod suites;
+mod testbed;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -56,6 +58,9 @@ enum Chore {
         #[arg(long)]
         storm: Option<String>,
     },
+    /// A cluster in which every process has its own network name space, address and link rate.
+    /// As root.
+    Testbed(testbed::TestbedCommand),
     /// Simulates clusters from fresh seeds.
     Soak {
         /// For how long.
@@ -74,6 +79,7 @@ fn main() -> ExitCode {
         Chore::Sim { seed, storm } => sim::replay(seed, storm.as_deref()),
         Chore::Soak { minutes } => sim::soak(minutes),
         Chore::Suites(arguments) => suites::suites(&arguments),
+        Chore::Testbed(command) => testbed::run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -49,3 +49,24 @@ pub fn has(program: &str, argument: &str) -> bool {
         .status()
         .is_ok_and(|status| status.success())
 }
+
+/// Runs a command without showing what it prints, unless it fails.
+///
+/// # Errors
+/// The command and what it printed.
+pub fn quiet(command: &mut Command) -> Outcome {
+    let shown = format!("{command:?}");
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = [output.stdout, output.stderr].concat();
+    Err(format!(
+        "{shown}: {}: {}",
+        output.status,
+        String::from_utf8_lossy(&text).trim()
+    ))
+}

@@ -75,7 +75,8 @@ pub enum DurabilityName {
 }
 
 impl ProtocolName {
-    fn to_proto(self) -> proto::Protocol {
+    /// As the library knows it.
+    pub fn to_proto(self) -> proto::Protocol {
         match self {
             ProtocolName::ServerSync => proto::Protocol::ServerSync,
             ProtocolName::ClientSync => proto::Protocol::ClientSync,

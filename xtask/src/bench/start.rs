@@ -3,7 +3,8 @@
 //! Servers of other projects live in a network name space that is made for the run: they bind to an
 //! address in it and nothing outside can reach them or be reached. Every process is ended by its id.
 
-use crate::run::{Outcome, has, root};
+use crate::run::{Outcome, has, quiet, root};
+use crate::spaces;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How long a system may take to be mounted, or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Servers of others that do not end by then are killed.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 /// The address of the peers inside their own name space; never routed.
 const ADDRESS: &str = "10.254.253.2";
 
@@ -30,9 +33,9 @@ struct Network(String);
 
 impl Network {
     fn new() -> Result<Network, String> {
-        let network = Network(format!("weft-bench-{}", std::process::id()));
-        quiet(Command::new("ip").args(["netns", "add", &network.0]))?;
-        quiet(network.command("ip").args(["link", "set", "lo", "up"]))?;
+        let name = format!("weft-bench-{}", std::process::id());
+        spaces::add(&name)?;
+        let network = Network(name);
         quiet(
             network
                 .command("ip")
@@ -41,38 +44,15 @@ impl Network {
         Ok(network)
     }
 
-    /// A command inside. Not by `ip netns exec`: that would hide the mounts as well.
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command
-            .arg(format!("--net=/run/netns/{}", self.0))
-            .arg(program);
-        command
-    }
-
-    fn pids(&self) -> Vec<i32> {
-        let output = Command::new("ip").args(["netns", "pids", &self.0]).output();
-        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        text.unwrap_or_default()
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect()
+        spaces::command(&self.0, program)
     }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
-        for signal in ["-TERM", "-KILL"] {
-            let end = Instant::now() + Duration::from_secs(10);
-            for pid in self.pids() {
-                let _: Outcome = quiet(Command::new("kill").args([signal, &pid.to_string()]));
-            }
-            while !self.pids().is_empty() && Instant::now() < end {
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        }
-        if let Err(why) = quiet(Command::new("ip").args(["netns", "del", &self.0])) {
-            eprintln!("the network name space {} stays: {why}", self.0);
+        if let Err(why) = spaces::remove(std::slice::from_ref(&self.0), END_PATIENCE) {
+            eprintln!("{why}");
         }
     }
 }
@@ -329,24 +309,6 @@ fn background(command: &mut Command, log: &Path) -> Result<Child, String> {
         .stderr(again)
         .spawn()
         .map_err(|error| format!("{shown}: {error}"))
-}
-
-/// Runs a command without showing what it prints, unless it fails.
-fn quiet(command: &mut Command) -> Outcome {
-    let shown = format!("{command:?}");
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("{shown}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = [output.stdout, output.stderr].concat();
-    Err(format!(
-        "{shown}: {}: {}",
-        output.status,
-        String::from_utf8_lossy(&text).trim()
-    ))
 }
 
 fn install(packages: &[&str]) -> Outcome {

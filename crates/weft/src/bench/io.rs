@@ -13,7 +13,7 @@ const BLOCK: usize = 1 << 20;
 const SMALL: usize = 4 << 10;
 
 /// Runs all figures that the report wants.
-pub fn run(options: &IoOptions, scratch: &Path, report: &mut Report) -> Result<()> {
+pub fn run(options: &IoOptions, scratch: &Path, report: &Report) -> Result<()> {
     if options.size == 0 || options.jobs == 0 {
         return Err(Error::Usage("--size and --jobs must not be 0".into()));
     }

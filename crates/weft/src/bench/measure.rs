@@ -252,7 +252,7 @@ fn measure(
 }
 
 /// Processor seconds that this process has used.
-fn own_cpu() -> f64 {
+pub fn own_cpu() -> f64 {
     // SAFETY: an all-zero rusage is a valid one, and the pointer is to it.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

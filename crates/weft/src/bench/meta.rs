@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const SMALL: usize = 4 << 10;
 
 /// Runs all figures that the report wants, with one job and with several.
-pub fn run(options: &MetaOptions, scratch: &Path, report: &mut Report) -> Result<()> {
+pub fn run(options: &MetaOptions, scratch: &Path, report: &Report) -> Result<()> {
     if options.files == 0 || options.jobs == 0 {
         return Err(Error::Usage("--files and --jobs must not be 0".into()));
     }

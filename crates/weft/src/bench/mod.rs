@@ -1,11 +1,13 @@
 //! `weft bench`: what a mount (or any directory, for comparison) does in a second, and what it costs.
 //!
-//! Plain system calls on files under a directory, on as many threads as there are jobs. Nothing here
-//! knows Weft but the counting of processor time.
+//! Plain system calls on files under a directory, on as many threads as there are jobs. Nothing there
+//! knows Weft but the counting of processor time. `stream` is a client without a mount, for benchmarks
+//! of many clients.
 
 mod io;
 mod measure;
 mod meta;
+mod stream;
 mod tree;
 
 use crate::error::{Error, Result, Tried};
@@ -28,6 +30,9 @@ enum What {
     Meta(MetaOptions),
     /// A source tree of several thousand files: unpacked, listed, searched, removed.
     Tree(Common),
+    /// One client of a cluster, without a mount, that waits to be let go (used by `cargo xtask bench`).
+    #[command(hide = true)]
+    Stream(stream::StreamOptions),
 }
 
 /// What all have.
@@ -82,18 +87,28 @@ struct MetaOptions {
 /// # Errors
 /// If the directory cannot be used or an operation on it fails.
 pub fn run(command: BenchCommand) -> Result<()> {
-    let common = match &command.what {
-        What::Io(options) => options.common.clone(),
-        What::Meta(options) => options.common.clone(),
-        What::Tree(common) => common.clone(),
-    };
-    let scratch = Scratch::new(&common.directory)?;
-    let mut report = Report::new(common.json, common.cpu_of, common.only, common.warm_memory);
-    match &command.what {
-        What::Io(options) => io::run(options, &scratch.0, &mut report),
-        What::Meta(options) => meta::run(options, &scratch.0, &mut report),
-        What::Tree(_) => tree::run(&scratch.0, &mut report),
+    match command.what {
+        What::Io(options) => on_directory(&options.common, |scratch, report| {
+            io::run(&options, scratch, report)
+        }),
+        What::Meta(options) => on_directory(&options.common, |scratch, report| {
+            meta::run(&options, scratch, report)
+        }),
+        What::Tree(common) => on_directory(&common, tree::run),
+        What::Stream(options) => crate::block_on(|env| stream::run(env, options)),
     }
+}
+
+/// Figures of a directory, in one of our own inside.
+fn on_directory(common: &Common, measure: impl FnOnce(&Path, &Report) -> Result<()>) -> Result<()> {
+    let scratch = Scratch::new(&common.directory)?;
+    let report = Report::new(
+        common.json,
+        common.cpu_of.clone(),
+        common.only.clone(),
+        common.warm_memory,
+    );
+    measure(&scratch.0, &report)
 }
 
 /// A directory of our own, removed in the end.

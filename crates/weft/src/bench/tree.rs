@@ -66,7 +66,7 @@ fn files_below(directory: &Path, visit: &mut dyn FnMut(&Path) -> io::Result<()>)
 }
 
 /// Runs all figures.
-pub fn run(scratch: &Path, report: &mut Report) -> Result<()> {
+pub fn run(scratch: &Path, report: &Report) -> Result<()> {
     let top = Scratch::inside(scratch, "tree")?;
     let (directories, nodes) = tree();
     let case = format!("{} entries", directories.len() + nodes.len());
