@@ -11,12 +11,18 @@ use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 use weft_rpc::Payload;
 use weft_types::Member;
 use weft_wire::Rpc;
 use weft_wire::proto::{
-    Extent, Protocol, ShapeReply, ShapeRequest, SyncReply, SyncRequest, WriteReply, WriteRequest,
+    Confirmed, Extent, Protocol, ShapeReply, ShapeRequest, SyncReply, SyncRequest, WriteReply,
+    WriteRequest,
 };
+
+/// What the members of a pair have to be told of a client's writes waits for the next write, but no
+/// longer than this.
+const CONFIRM_AFTER: Duration = Duration::from_millis(100);
 
 /// The numbers of a client's changes.
 pub(crate) struct Numbers {
@@ -304,9 +310,41 @@ impl Pairs {
     }
 
     /// Every change of this client below it is on both members, or with a leader that sees to it.
-    fn confirmed_below(&self, number: &Unconfirmed<'_>) -> u64 {
+    fn confirmed_below(&self) -> u64 {
         let first = self.numbers.unconfirmed.borrow().first().copied();
-        first.unwrap_or(number.1)
+        first.unwrap_or(self.numbers.next.get())
+    }
+
+    /// A client-driven change of this number has ended: if no other one says so soon, the pair's members
+    /// are told. Until then each counts what it has as what it alone may have.
+    fn confirm_soon(&self, core: &Rc<Core>, pair: &Rc<Pair>, number: u64) {
+        pair.driven.set(pair.driven.get().max(number));
+        if pair.confirming.replace(true) {
+            return;
+        }
+        let (env, core, pair) = (self.env.clone(), Rc::downgrade(core), pair.clone());
+        self.env.spawn("confirm", async move {
+            let mut told = 0;
+            loop {
+                env.sleep(CONFIRM_AFTER).await;
+                let Some(core) = core.upgrade() else {
+                    return;
+                };
+                let below = core.pairs.confirmed_below();
+                // What has not ended yet comes here when it does.
+                if below == told || below > pair.driven.get() {
+                    pair.confirming.set(false);
+                }
+                if below != told {
+                    told = below;
+                    let session = core.session.id();
+                    pair.tell_members(&Confirmed { session, below });
+                }
+                if !pair.confirming.get() {
+                    return;
+                }
+            }
+        });
     }
 
     /// Writes extents of one object; `parts` are their bytes one after the other. Returns when the
@@ -338,10 +376,11 @@ impl Pairs {
             protocol: match (to, protocol) {
                 (To::Leader, Protocol::ServerAsync) => Protocol::ServerAsync,
                 (To::Leader, _) => Protocol::ServerSync,
+                (To::Both | To::BothOrLeader, Protocol::ClientAsync) => Protocol::ClientAsync,
                 (To::Both | To::BothOrLeader, _) => Protocol::ClientSync,
             } as i32,
             operation: number.1,
-            confirmed_below: self.confirmed_below(&number),
+            confirmed_below: self.confirmed_below(),
         };
         let to = To::under(protocol);
         let is_owed = matches!(protocol, Protocol::ServerAsync | Protocol::ClientAsync);
@@ -356,7 +395,18 @@ impl Pairs {
             owing,
         };
         let done = self.do_change(core, target, make, Payload::parts_summed(parts, crc));
-        number.ended(to, done.await)
+        let ended = number.ended(to, done.await);
+        self.ended(core, object.pair, to, number);
+        ended
+    }
+
+    /// A change has ended, well or not.
+    fn ended(&self, core: &Rc<Core>, pair: u32, to: To, number: Unconfirmed<'_>) {
+        let of = number.1;
+        drop(number);
+        if to == To::BothOrLeader {
+            self.confirm_soon(core, &self.pair(pair), of);
+        }
     }
 
     /// Cuts an object, or makes holes in it, on both members under every protocol.
@@ -394,7 +444,9 @@ impl Pairs {
             owing: None,
         };
         let done = self.do_change(core, target, make, Payload::none());
-        number.ended(to, done.await)
+        let ended = number.ended(to, done.await);
+        self.ended(core, object.pair, to, number);
+        ended
     }
 
     /// Makes what this client wrote to an object stable on every member that is current.

@@ -77,6 +77,10 @@ pub(crate) struct Pair {
     members: [MemberLink; 2],
     changed: Notify,
     suspecting: Cell<bool>,
+    /// Highest number of a client-driven change that has ended.
+    pub(super) driven: Cell<u64>,
+    /// Somebody sees to it that the members hear that it has.
+    pub(super) confirming: Cell<bool>,
     /// Since when requests fail without one that was done between.
     trouble_since: Cell<Option<Mono>>,
 }
@@ -101,6 +105,8 @@ impl Pair {
             members: [link(), link()],
             changed: Notify::new(),
             suspecting: Cell::new(false),
+            driven: Cell::new(0),
+            confirming: Cell::new(false),
             trouble_since: Cell::new(None),
         }
     }
@@ -136,6 +142,17 @@ impl Pair {
     /// A member has told how much may still be written to it.
     pub(super) fn told_room(&self, member: Member, bytes: u64) {
         self.members[member.index()].room.set(Some(bytes));
+    }
+
+    /// Tells the members that are connected something that wants no answer.
+    pub(super) fn tell_members<R: Rpc>(&self, message: &R) {
+        for link in &self.members {
+            if let Some(connection) = &*link.connection.borrow()
+                && connection.is_open()
+            {
+                connection.notify(message);
+            }
+        }
     }
 
     /// From now on what a member says of the change is kept.

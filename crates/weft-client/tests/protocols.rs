@@ -213,3 +213,27 @@ fn what_one_member_alone_had_is_sent_again_when_it_dies() {
         });
     }
 }
+
+#[test]
+fn a_client_that_falls_idle_says_that_both_have_what_it_wrote() {
+    for protocol in [Protocol::ClientSync, Protocol::ClientAsync] {
+        with_stand_ins(1, async |cluster| {
+            let a = client(&cluster, protocol, cluster.settings()).await;
+            let handle = create(&a).await;
+            let store = &cluster.stores[0];
+            store.copies_hang.set(true);
+            a.write(handle, 0, pattern(1, 5000), false).await.unwrap();
+            let sync = a.fsync(handle, false);
+            assert!(cluster.env.timeout(WHILE, sync).await.is_err());
+            let below = |member: usize| store.confirmed[member].get();
+            let numbered = store.numbered.get();
+            assert!(numbered > 0 && below(0) <= numbered, "{protocol:?}");
+            store.copies_hang.set(false);
+            for member in [0, 1] {
+                while below(member) <= numbered {
+                    cluster.env.sleep(Duration::from_millis(5)).await;
+                }
+            }
+        });
+    }
+}

@@ -50,11 +50,18 @@ impl Entry {
     }
 }
 
+/// A write that waits for its client's word.
+struct Unconfirmed {
+    regions: Vec<Region>,
+    /// When it ended here, and how much its client went on with, having it on this member alone.
+    alone: Option<(Now, u64)>,
+}
+
 #[derive(Default)]
 struct Inner {
     regions: BTreeMap<Region, Entry>,
-    /// By session and operation: the regions of writes that wait for the client's word.
-    unconfirmed: BTreeMap<(u64, u64), Vec<Region>>,
+    /// By session and operation: the writes that wait for the client's word.
+    unconfirmed: BTreeMap<(u64, u64), Unconfirmed>,
 }
 
 /// The running server's knowledge of regions.
@@ -68,8 +75,13 @@ pub(crate) enum Ended {
     Alike,
     /// They may differ.
     Doubtful,
-    /// Alike once the client says so: (session, operation).
-    WhenConfirmed(u64, u64),
+    /// Alike once the client says so.
+    WhenConfirmed {
+        session: u64,
+        operation: u64,
+        /// Bytes that the client may have gone on with though this member alone has them.
+        alone: u64,
+    },
 }
 
 /// An operation in progress. If it is dropped without [`Intent::end`], its regions are doubtful.
@@ -101,13 +113,22 @@ impl Intent {
             match ended {
                 Ended::Alike => {}
                 Ended::Doubtful => entry.doubtful = true,
-                Ended::WhenConfirmed(session, operation) => {
+                Ended::WhenConfirmed {
+                    session, operation, ..
+                } => {
                     entry.unconfirmed.insert((session, operation));
                 }
             }
         }
-        if let Ended::WhenConfirmed(session, operation) = ended {
-            inner.unconfirmed.insert((session, operation), regions);
+        if let Ended::WhenConfirmed {
+            session,
+            operation,
+            alone,
+        } = ended
+        {
+            let alone = now.filter(|_| alone > 0).map(|now| (now, alone));
+            let unconfirmed = Unconfirmed { regions, alone };
+            inner.unconfirmed.insert((session, operation), unconfirmed);
         }
     }
 }
@@ -168,8 +189,8 @@ impl Marks {
         let inner = &mut *self.0.borrow_mut();
         let later = inner.unconfirmed.split_off(&(session, below));
         let earlier = inner.unconfirmed.split_off(&(session, 0));
-        for (operation, regions) in earlier {
-            for region in regions {
+        for (operation, awaited) in earlier {
+            for region in awaited.regions {
                 if let Some(entry) = inner.regions.get_mut(&region) {
                     entry.unconfirmed.remove(&operation);
                 }
@@ -183,8 +204,8 @@ impl Marks {
         let inner = &mut *self.0.borrow_mut();
         let later = inner.unconfirmed.split_off(&(session, u64::MAX));
         let ended = inner.unconfirmed.split_off(&(session, 0));
-        for (operation, regions) in ended {
-            for region in regions {
+        for (operation, awaited) in ended {
+            for region in awaited.regions {
                 if let Some(entry) = inner.regions.get_mut(&region) {
                     entry.doubtful |= entry.unconfirmed.remove(&operation);
                 }
@@ -200,6 +221,18 @@ impl Marks {
             .unconfirmed
             .keys()
             .map(|(session, _)| *session)
+            .collect()
+    }
+
+    /// What clients may have gone on with though this member alone has it: object, since when, bytes.
+    pub fn alone(&self) -> Vec<(ObjectId, Now, u64)> {
+        let inner = self.0.borrow();
+        let awaited = inner.unconfirmed.values();
+        awaited
+            .filter_map(|awaited| {
+                let (since, bytes) = awaited.alone?;
+                Some((awaited.regions.first()?.object, since, bytes))
+            })
             .collect()
     }
 
@@ -226,9 +259,9 @@ impl Marks {
         entry.doubtful = false;
         entry.touched = now;
         for operation in std::mem::take(&mut entry.unconfirmed) {
-            if let Some(regions) = inner.unconfirmed.get_mut(&operation) {
-                regions.retain(|other| *other != region);
-                if regions.is_empty() {
+            if let Some(awaited) = inner.unconfirmed.get_mut(&operation) {
+                awaited.regions.retain(|other| *other != region);
+                if awaited.regions.is_empty() {
                     inner.unconfirmed.remove(&operation);
                 }
             }
@@ -491,6 +524,14 @@ mod tests {
             .unwrap()
     }
 
+    fn word(session: u64, operation: u64) -> Ended {
+        Ended::WhenConfirmed {
+            session,
+            operation,
+            alone: 0,
+        }
+    }
+
     fn settled(marks: &Marks) -> Vec<Region> {
         let (settled, _) = marks.quiet(Duration::ZERO, Now::ZERO, 100);
         settled.into_iter().map(|(region, _)| region).collect()
@@ -546,11 +587,9 @@ mod tests {
             for operation in [4, 5] {
                 begin(&marks, &store, 0..1)
                     .await
-                    .end(Ended::WhenConfirmed(9, operation), Now::ZERO);
+                    .end(word(9, operation), Now::ZERO);
             }
-            begin(&marks, &store, 1..2)
-                .await
-                .end(Ended::WhenConfirmed(8, 1), Now::ZERO);
+            begin(&marks, &store, 1..2).await.end(word(8, 1), Now::ZERO);
             marks.confirmed_below(9, 5);
             assert!(settled(&marks).is_empty());
             marks.confirmed_below(9, 6);
@@ -560,6 +599,29 @@ mod tests {
             marks.session_ended(8);
             assert!(marks.awaited().is_empty());
             assert!(!marks.is_unconfirmed(region(1)) && marks.is_doubtful(region(1)));
+        });
+    }
+
+    #[test]
+    fn what_a_client_went_on_with_is_alone_until_its_word() {
+        with_store(async |store| {
+            let marks = Marks::default();
+            let then = Duration::from_secs(3);
+            for (operation, alone) in [(1, 0), (2, 700), (3, 50)] {
+                let ended = Ended::WhenConfirmed {
+                    session: 9,
+                    operation,
+                    alone,
+                };
+                begin(&marks, &store, 0..1).await.end(ended, then);
+            }
+            let object = region(0).object;
+            assert_eq!(marks.alone(), [(object, then, 700), (object, then, 50)]);
+            marks.confirmed_below(9, 3);
+            assert_eq!(marks.alone(), [(object, then, 50)]);
+            // The region was found equal: nothing of it is on one member alone.
+            marks.settled(region(0), then);
+            assert!(marks.alone().is_empty());
         });
     }
 }

@@ -35,7 +35,7 @@ pub(crate) const SERVING: &str = "weft_data_serving";
 pub(crate) const DIRTY_REGIONS: &str = "weft_data_dirty_regions";
 /// Regions that recovery has still to compare.
 pub(crate) const RECOVERY_LEFT: &str = "weft_data_recovery_regions_left";
-/// Bytes acknowledged by this member alone, whose second copy it owes.
+/// Bytes that this member alone is known to have: it or the client owes the second copy.
 pub(crate) const OWED_BYTES: &str = "weft_data_owed_bytes";
 /// Age of the oldest of them, in milliseconds.
 pub(crate) const OWED_MS: &str = "weft_data_owed_ms";
@@ -99,7 +99,7 @@ impl Metrics {
         let serving = gauge(SERVING, "1 while this member may serve clients");
         let dirty_regions = gauge(DIRTY_REGIONS, "Regions in the modified list");
         let recovery_left = gauge(RECOVERY_LEFT, "Regions that recovery has still to compare");
-        let owed_bytes = gauge(OWED_BYTES, "Bytes whose second copy is owed");
+        let owed_bytes = gauge(OWED_BYTES, "Bytes that this member alone is known to have");
         let owed_ms = gauge(OWED_MS, "Age of the oldest of them, in milliseconds");
         let free_bytes = gauge(FREE_BYTES, "Bytes that may still be written");
         Metrics {

@@ -79,16 +79,21 @@ impl Owed {
         })
     }
 
-    /// What would be lost with this member if no client had kept it.
-    pub fn exposure(&self, now: Now) -> Exposure {
+    /// What would be lost with this member if no client had kept it: what it owes, and what clients
+    /// owe (`theirs`: object, since when, bytes).
+    pub fn exposure(&self, theirs: Vec<(ObjectId, Now, u64)>, now: Now) -> Exposure {
         let inner = self.inner.borrow();
-        let objects: BTreeSet<ObjectId> = inner.writes.values().map(|w| w.object).collect();
-        let oldest = inner.writes.first_key_value();
-        Exposure {
-            bytes: inner.bytes,
-            objects: objects.len() as u64,
-            oldest: oldest.map_or(Duration::ZERO, |(_, write)| now.saturating_sub(write.since)),
+        let ours = inner.writes.values();
+        let ours = ours.map(|write| (write.object, write.since, write.bytes));
+        let mut objects = BTreeSet::new();
+        let mut exposure = Exposure::default();
+        for (object, since, bytes) in ours.chain(theirs) {
+            objects.insert(object);
+            exposure.bytes += bytes;
+            exposure.oldest = exposure.oldest.max(now.saturating_sub(since));
         }
+        exposure.objects = objects.len() as u64;
+        exposure
     }
 }
 
@@ -126,10 +131,21 @@ mod tests {
             objects: 2,
             oldest: later,
         };
-        assert_eq!(owed.exposure(later), exposure);
+        assert_eq!(owed.exposure(Vec::new(), later), exposure);
+        let theirs = vec![(object(2), Now::ZERO, 5), (object(3), later, 5)];
+        let with_theirs = Exposure {
+            bytes: 110,
+            objects: 3,
+            ..exposure
+        };
+        assert_eq!(owed.exposure(theirs, later), with_theirs);
         drop(first);
         assert!(owed.begin(object(3), 60, later).is_some());
-        assert_eq!(owed.exposure(later).bytes, 40, "dropped at once");
+        assert_eq!(
+            owed.exposure(Vec::new(), later).bytes,
+            40,
+            "dropped at once"
+        );
         let old = later + second;
         assert!(owed.begin(object(3), 1, old).is_none(), "too old");
     }

@@ -250,7 +250,7 @@ impl Node {
         }
         let space = self.store.space().unwrap_or_default();
         let progress = self.progress.get();
-        let exposure = self.owed.exposure(now);
+        let exposure = self.owed.exposure(self.marks.alone(), now);
         let report = proto::MemberReport {
             total_bytes: space.total,
             free_bytes: space.free,
@@ -359,6 +359,7 @@ pub(crate) fn handler(node: &Rc<Node>) -> Handler {
             proto::WriteRequest::METHOD => write::on_write(&node, connection, request),
             proto::ReadRequest::METHOD => read::on_read(&node, connection, request),
             proto::ShapeRequest::METHOD => write::on_shape(&node, connection, request),
+            proto::Confirmed::METHOD => write::on_confirmed(&node, request),
             proto::SyncRequest::METHOD => write::on_sync(&node, connection, request),
             proto::MapRequest::METHOD => read::on_map(&node, request),
             proto::DataStatusRequest::METHOD => {

@@ -222,8 +222,10 @@ pub(crate) struct Asker {
     pub epoch: Epoch,
     /// Session, and number of the connection it came over. None: the metadata service.
     pub client: Option<(u64, u64)>,
-    /// `client-sync` in BOTH: the client's number for the write.
+    /// The client-driven protocols in BOTH: the client's number for the write.
     pub operation: u64,
+    /// `client-async`: bytes of the write, with which the client goes on when one member has them.
+    pub alone: u64,
 }
 
 impl Asker {
@@ -273,11 +275,13 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
         node.marks
             .confirmed_below(message.session, message.confirmed_below);
     }
+    let goes_on_with_one = message.protocol == Protocol::ClientAsync as i32;
     let asker = Asker {
         pair: PairId(message.pair),
         epoch: Epoch(message.epoch),
         client: Some((message.session, connection.number())),
         operation: message.operation,
+        alone: if goes_on_with_one { change.bytes() } else { 0 },
     };
     // The place in the queue is taken now: changes that overlap are done in order of arrival.
     let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
@@ -325,6 +329,14 @@ fn reply_to_write(node: &Node, replier: Replier, both: bool) {
     replier.send::<proto::WriteRequest>(&reply, Payload::none());
 }
 
+/// METHOD 71.
+pub(crate) fn on_confirmed(node: &Node, request: Request) {
+    match request.decode::<proto::Confirmed>() {
+        Ok(message) => node.marks.confirmed_below(message.session, message.below),
+        Err(failed) => request.replier.fail(failed),
+    }
+}
+
 /// METHOD 66.
 pub(crate) fn on_shape(node: &Rc<Node>, connection: &Connection, request: Request) {
     let message: proto::ShapeRequest = match request.decode() {
@@ -351,6 +363,7 @@ pub(crate) fn on_shape(node: &Rc<Node>, connection: &Connection, request: Reques
         epoch: Epoch(message.epoch),
         client: Some((message.session, connection.number())),
         operation: message.operation,
+        alone: 0,
     };
     let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
     let node = node.clone();
@@ -390,6 +403,7 @@ pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
             epoch: Epoch(message.epoch),
             client: None,
             operation: 0,
+            alone: 0,
         };
         let rule = Rule::of(Protocol::ServerSync).expect("server-sync has a rule");
         for name in message.objects {
@@ -682,7 +696,11 @@ async fn conclude(
                 && session_lives
             {
                 // The client sends the other copy.
-                let ended = Ended::WhenConfirmed(asker.session(), asker.operation);
+                let ended = Ended::WhenConfirmed {
+                    session: asker.session(),
+                    operation: asker.operation,
+                    alone: asker.alone,
+                };
                 intent.end(ended, now);
             } else {
                 again(node, &intent);
@@ -739,6 +757,7 @@ pub(crate) fn on_sync(node: &Rc<Node>, connection: &Connection, request: Request
         epoch: Epoch(message.epoch),
         client: Some((message.session, connection.number())),
         operation: 0,
+        alone: 0,
     };
     let node = node.clone();
     node.clone().spawn("sync", async move {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use weft_pair::Mode;
 use weft_rpc::CallError;
 use weft_wire::Failed;
-use weft_wire::proto::Protocol;
+use weft_wire::proto::{self, Protocol};
 
 #[test]
 fn a_member_dies_returns_and_is_brought_up_to_date() {
@@ -275,5 +275,41 @@ fn a_member_that_may_owe_nothing_answers_when_both_have_it() {
         assert!(bed.write(&zero, object(1), 0, b"both").await.unwrap());
         bed.assert_equal().await;
         assert!(bed.copied.borrow().is_empty());
+    });
+}
+
+#[test]
+fn what_a_client_goes_on_with_counts_until_it_says_that_both_have_it() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let both = [bed.connect(ZERO).await, bed.connect(ONE).await];
+        for (protocol, counts) in [(Protocol::ClientSync, 0), (Protocol::ClientAsync, 10)] {
+            bed.protocol = protocol;
+            for connection in &both {
+                for number in [1, 2] {
+                    let done = bed.write(connection, object(number), 0, b"alone").await;
+                    assert!(!done.unwrap(), "the client sees to the other copy");
+                }
+            }
+            for member in [ZERO, ONE] {
+                // The figures are of a moment ago.
+                bed.env.sleep(Duration::from_millis(500)).await;
+                let report = bed.report(member).await;
+                assert_eq!(report.owed_bytes, counts, "{protocol:?}");
+                assert_eq!(report.owed_objects, counts / 5, "{protocol:?}");
+            }
+            for connection in &both {
+                connection.notify(&proto::Confirmed {
+                    session: SESSION,
+                    below: u64::MAX,
+                });
+            }
+            for member in [ZERO, ONE] {
+                while bed.report(member).await.owed_bytes > 0 {
+                    bed.env.sleep(Duration::from_millis(1)).await;
+                }
+            }
+        }
+        bed.assert_equal().await;
     });
 }

@@ -99,7 +99,8 @@ pub struct Course {
     /// None: in progress. `Done` from the start if nothing is forwarded.
     twin: Option<Copied>,
     forwarded: bool,
-    copies_before_answer: u8,
+    /// The rule lets this member owe the twin's copy.
+    owes: bool,
 }
 
 impl Course {
@@ -112,7 +113,8 @@ impl Course {
             own: None,
             twin: (!forwarded).then_some(Copied::Done),
             forwarded,
-            copies_before_answer: rule.copies_before_answer,
+            // To a twin that is being filled nothing is owed: once it is full, it may have to serve alone.
+            owes: rule.copies_before_answer == 1 && forwarded && state.mode == Mode::Both,
         }
     }
 
@@ -141,7 +143,7 @@ impl Course {
     /// The writer may go on, though the write has not ended: this member's copy is done, and under
     /// the protocol the other one may be owed.
     pub fn may_owe(&self) -> bool {
-        self.copies_before_answer == 1 && self.forwarded && self.own == Some(Copied::Done)
+        self.owes && self.own == Some(Copied::Done)
     }
 
     /// How the write ended, once it has, under the state in force now: the answer to the writer
@@ -293,6 +295,8 @@ mod tests {
         for (protocol, mode) in [
             (Protocol::ClientAsync, Mode::Both),
             (Protocol::ServerAsync, Mode::Only(ME)),
+            (Protocol::ServerAsync, Mode::Recovering(ME)),
+            (Protocol::ClientAsync, Mode::Recovering(ME)),
             (Protocol::ServerSync, Mode::Both),
         ] {
             let mut write = course(protocol, mode);

@@ -122,7 +122,10 @@ struct Registered {
     /// stopped may be on one member only.
     restarted: bool,
     since: Now,
+    /// Presence counts from then.
     heard: Now,
+    /// When it last said something, whatever else counts in its favour.
+    spoke: Now,
     twin_lost: bool,
     load: u64,
 }
@@ -133,6 +136,8 @@ struct Info {
     /// Until when it may have a right to serve that a beat gave it. Not about the unlimited right
     /// of the sole server.
     right_until: Now,
+    /// When its last connection was lost.
+    left: Now,
     /// That right may belong to a process with another store than the registered one: what the
     /// registered one says does not end it.
     right_of_another: bool,
@@ -172,6 +177,7 @@ impl Keeper {
         let info = Info {
             registered: None,
             right_until: now + terms.silence(),
+            left: Now::ZERO,
             right_of_another: false,
         };
         Keeper {
@@ -313,6 +319,7 @@ impl Keeper {
             restarted,
             since: now,
             heard: now,
+            spoke: now,
             twin_lost: false,
             load: 0,
         });
@@ -343,6 +350,7 @@ impl Keeper {
             .is_some_and(|r| r.connection == connection)
         {
             info.registered = None;
+            info.left = now;
             if proof {
                 info.right_until = Now::ZERO;
             }
@@ -366,6 +374,7 @@ impl Keeper {
             return actions;
         };
         r.heard = now;
+        r.spoke = now;
         r.twin_lost = twin_lost;
         r.load = load;
         self.note_epoch(member, epoch);
@@ -539,6 +548,21 @@ impl Keeper {
         !self.is_present(member, now) && self.members[member.index()].right_until <= now
     }
 
+    /// It has said something since its twin was gone. One that has not may have died first, with a copy
+    /// that is the lesser one.
+    fn outlives_twin(&self, member: Member) -> bool {
+        let twin = &self.members[member.twin().index()];
+        let silent = twin
+            .registered
+            .as_ref()
+            .map(|r| r.spoke + self.terms.silence());
+        let gone = twin
+            .right_until
+            .max(twin.left)
+            .max(silent.unwrap_or_default());
+        self.registered(member).is_some_and(|r| r.spoke >= gone)
+    }
+
     /// The state that follows, with `mode`.
     fn next(&self, mode: Mode) -> PairState {
         let mut next = self.state;
@@ -641,7 +665,7 @@ impl Keeper {
                 if self.is_present(here.twin(), now) {
                     return Some((Mode::Recovering(here), "a member has another store"));
                 }
-                self.is_gone(here.twin(), now)
+                (self.is_gone(here.twin(), now) && self.outlives_twin(here))
                     .then_some((Mode::Only(here), "a member is gone"))
             }
         }

@@ -130,6 +130,28 @@ fn a_dead_member_leaves_the_other_alone_at_once() {
 }
 
 #[test]
+fn a_member_that_may_have_died_first_is_not_left_alone() {
+    let mut bed = Bed::both();
+    bed.now += Duration::from_millis(40);
+    bed.die(ONE);
+    // The other one was heard before that: perhaps it is dead, too.
+    assert_eq!(bed.keeper.state().mode, Mode::Both);
+    bed.beat(ZERO, true);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+}
+
+#[test]
+fn of_two_that_go_one_after_the_other_neither_is_left_alone_unheard() {
+    let mut bed = Bed::both();
+    // The second is cut off; the first loses its power before that is noticed, and what it had.
+    bed.pass(50, &[ZERO]);
+    bed.pass(700, &[]);
+    assert_eq!(bed.keeper.state().mode, Mode::Both);
+    bed.register(ONE, "s1", true);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+}
+
+#[test]
 fn a_silent_member_is_waited_out() {
     let mut bed = Bed::both();
     bed.pass(300, &[ZERO]);

@@ -77,6 +77,7 @@ methods! {
     68 MapRequest -> proto::MapReply;
     69 DataStatusRequest -> proto::DataStatusReply;
     70 Copied -> ();
+    71 Confirmed -> ();
     80 ForwardRequest -> proto::ForwardReply;
     81 DirtyRequest -> proto::DirtyReply;
     82 ChecksumsRequest -> proto::ChecksumsReply;

@@ -14,6 +14,7 @@ mod config;
 mod dev;
 mod error;
 mod explain;
+mod exposure;
 mod fsck;
 mod mounts;
 mod output;
@@ -63,6 +64,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Pairs, states, epochs, space, rates, recovery.
     Status(status::StatusCommand),
+    /// What each data server alone has: what its death could cost now.
+    Exposure(exposure::ExposureCommand),
     /// Where a file lies and what its acknowledgements mean.
     Explain(explain::ExplainCommand),
     /// How files made in a directory will lie on the pairs.
@@ -105,6 +108,7 @@ fn main() -> ExitCode {
         Command::Mount(command) => server::mount(&command),
         Command::Config(command) => config::run(&command),
         Command::Status(command) => block_on(|env| status::run(env, command)),
+        Command::Exposure(command) => block_on(|env| exposure::run(env, command)),
         Command::Explain(command) => block_on(|env| explain::run(env, command)),
         Command::Policy(command) => block_on(|env| policy::run(env, command)),
         Command::Scrub(command) => block_on(|env| scrub::run(env, command)),

@@ -63,6 +63,9 @@ pub struct Store {
     pub copies_hang: Cell<bool>,
     /// What a leader says of its second copies, if not 0.
     pub copy_errno: Cell<i32>,
+    /// Highest number of a write, and below which the client has said that both have all, by member.
+    pub numbered: Cell<u64>,
+    pub confirmed: [Cell<u64>; 2],
     /// Every write takes this long.
     pub write_delay: Cell<Duration>,
     /// Room for more, as it is told.
@@ -227,6 +230,9 @@ fn on_request(
             let has_delay = store.write_delay.get() > Duration::ZERO;
             env.spawn("write", async move {
                 let object = key(&write.object);
+                store
+                    .numbered
+                    .set(store.numbered.get().max(write.operation));
                 let mine: Vec<Flying> = write
                     .extents
                     .iter()
@@ -414,6 +420,10 @@ fn on_request(
             request
                 .replier
                 .send::<DropObjectsRequest>(&DropObjectsReply::default(), Payload::none());
+        }
+        Confirmed::METHOD => {
+            let confirmed: Confirmed = request.decode().unwrap();
+            store.confirmed[me as usize].set(confirmed.below);
         }
         other => request
             .replier

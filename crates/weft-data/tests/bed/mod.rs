@@ -375,6 +375,12 @@ impl Bed {
         panic!("{mode} not reached: {}", self.meta.state());
     }
 
+    /// What a running member reports of itself.
+    pub async fn report(&self, member: Member) -> proto::MemberReport {
+        let server = self.servers[member.index()].as_ref().unwrap();
+        self.status(server.address()).await.report.unwrap()
+    }
+
     async fn status(&self, address: &str) -> proto::DataStatusReply {
         let connection = self.connect_to(address).await;
         let request = proto::DataStatusRequest {};
