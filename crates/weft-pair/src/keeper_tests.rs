@@ -147,6 +147,9 @@ fn of_two_that_go_one_after_the_other_neither_is_left_alone_unheard() {
     bed.pass(50, &[ZERO]);
     bed.pass(700, &[]);
     assert_eq!(bed.keeper.state().mode, Mode::Both);
+    let connection = bed.connection(ONE);
+    let no_proof = bed.keeper.connection_lost(ONE, connection, false, bed.now);
+    bed.run(no_proof);
     bed.register(ONE, "s1", true);
     assert_eq!(bed.mode(), Mode::Only(ONE));
 }
