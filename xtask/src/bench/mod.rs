@@ -1,5 +1,6 @@
 //! `cargo xtask bench NAME`: benchmarks that write one JSON object a line.
 
+mod ceft;
 mod peers;
 mod relay;
 mod report;
@@ -21,6 +22,9 @@ enum What {
     /// Weft beside a local directory, the machine's limit (FUSE passthrough, two-hop relay), GlusterFS
     /// 2x2 and MooseFS goal 2, all in one run. As root; installs the peers from Debian's packages.
     Peers(PeersOptions),
+    /// CEFT's write benchmark: growing numbers of clients on the test bed, every protocol beside the
+    /// same servers without mirroring. As root.
+    Ceft(ceft::CeftOptions),
 }
 
 /// What to compare, and how long.
@@ -61,5 +65,6 @@ pub struct PeersOptions {
 pub fn run(command: BenchCommand) -> Outcome {
     match command.what {
         What::Peers(options) => peers::run(&options),
+        What::Ceft(options) => ceft::run(&options),
     }
 }

@@ -5,7 +5,6 @@ use super::report::{self, Line};
 use super::start::{self, System};
 use crate::run::{Outcome, cargo, root, step};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -82,7 +81,7 @@ pub fn run(options: &PeersOptions) -> Outcome {
             }
         }
     }
-    let mut lines = medians(lines);
+    let mut lines = report::medians(lines);
     set_goals(&mut lines);
     report::write(&lines, &options.report, options.json.as_deref())?;
     if failures.is_empty() {
@@ -169,25 +168,6 @@ fn parse(system: &str, line: &str) -> Vec<Line> {
     lines
 }
 
-/// One line for each figure: the median of its rounds, in the order of first appearance.
-fn medians(lines: Vec<Line>) -> Vec<Line> {
-    let mut order: Vec<Line> = Vec::new();
-    let mut values: BTreeMap<(String, String, String), Vec<f64>> = BTreeMap::new();
-    for line in lines {
-        let all = values.entry(line.key()).or_default();
-        all.push(line.value);
-        if all.len() == 1 {
-            order.push(line);
-        }
-    }
-    for line in &mut order {
-        let all = values.entry(line.key()).or_default();
-        all.sort_by(f64::total_cmp);
-        line.value = all[all.len() / 2];
-    }
-    order
-}
-
 fn set_goals(lines: &mut Vec<Line>) {
     let find = |lines: &[Line], system: &str, figure: &str, case: &str| {
         lines
@@ -237,7 +217,7 @@ mod tests {
     #[test]
     fn medians_and_goals_are_of_all_rounds() {
         let line = |system, value| Line::new(system, "seq_write", "1 job", value, "MiB/s");
-        let mut lines = medians(vec![
+        let mut lines = report::medians(vec![
             line("moosefs", 100.0),
             line("weft", 10.0),
             line("weft", 200.0),

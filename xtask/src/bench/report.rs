@@ -3,6 +3,7 @@
 use crate::run::Outcome;
 use plotters::prelude::*;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -35,10 +36,22 @@ pub struct Line {
 }
 
 impl Line {
-    /// A figure without a goal.
+    /// A figure of `bench peers` without a goal.
     pub fn new(system: &str, figure: &str, case: &str, value: f64, unit: &str) -> Line {
+        Line::of("peers", system, figure, case, value, unit)
+    }
+
+    /// A figure without a goal.
+    pub fn of(
+        bench: &'static str,
+        system: &str,
+        figure: &str,
+        case: &str,
+        value: f64,
+        unit: &str,
+    ) -> Line {
         Line {
-            bench: "peers",
+            bench,
             system: system.into(),
             figure: figure.into(),
             case: case.into(),
@@ -51,10 +64,41 @@ impl Line {
         }
     }
 
+    /// The same with a comparison. `goal`: what the ratio should reach.
+    pub fn beside(&self, baseline: &str, value: f64, goal: Option<f64>) -> Line {
+        let ratio = self.value / value;
+        Line {
+            baseline: Some(baseline.into()),
+            ratio: Some(ratio),
+            goal,
+            ok: goal.map(|goal| ratio >= goal),
+            ..self.clone()
+        }
+    }
+
     /// What makes two lines rounds of one figure.
     pub fn key(&self) -> (String, String, String) {
         (self.system.clone(), self.figure.clone(), self.case.clone())
     }
+}
+
+/// One line for each figure: the median of its rounds, in the order of first appearance.
+pub fn medians(lines: Vec<Line>) -> Vec<Line> {
+    let mut order: Vec<Line> = Vec::new();
+    let mut values: BTreeMap<(String, String, String), Vec<f64>> = BTreeMap::new();
+    for line in lines {
+        let all = values.entry(line.key()).or_default();
+        all.push(line.value);
+        if all.len() == 1 {
+            order.push(line);
+        }
+    }
+    for line in &mut order {
+        let all = values.entry(line.key()).or_default();
+        all.sort_by(f64::total_cmp);
+        line.value = all[all.len() / 2];
+    }
+    order
 }
 
 /// Prints the table and writes `figures.jsonl`, `table.md` and one SVG for each figure.
@@ -79,8 +123,16 @@ pub fn write(lines: &[Line], directory: &Path, json: Option<&Path>) -> Outcome {
     std::fs::write(directory.join("table.md"), table).map_err(io)?;
     for (figure, unit) in figures(lines) {
         let path = directory.join(format!("{}.svg", figure.replace(' ', "_")));
-        plot(lines, &figure, &unit, &path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let points: Vec<&Line> = lines
+            .iter()
+            .filter(|line| line.figure == figure && line.ratio.is_none())
+            .collect();
+        // Growing numbers of clients make a curve.
+        let drawn = match points.iter().all(|line| clients(&line.case).is_some()) {
+            true => curves(&points, &figure, &unit, &path),
+            false => plot(lines, &figure, &unit, &path),
+        };
+        drawn.map_err(|error| format!("{}: {error}", path.display()))?;
     }
     println!("table, plots and figures are in {}", directory.display());
     Ok(())
@@ -135,15 +187,23 @@ fn table(lines: &[Line]) -> String {
             .iter()
             .map(|system| {
                 of_row()
-                    .find(|line| line.system == *system && line.goal.is_none())
+                    .find(|line| line.system == *system && line.ratio.is_none())
                     .map_or("-".into(), |line| number(line.value))
             })
             .collect();
         let goals: Vec<String> = of_row()
             .filter_map(|line| {
-                let (ratio, goal, baseline) = (line.ratio?, line.goal?, line.baseline.as_ref()?);
+                let (ratio, baseline) = (line.ratio?, line.baseline.as_ref()?);
+                let Some(goal) = line.goal else {
+                    return Some(format!("{}: {ratio:.2}x {baseline}", line.system));
+                };
                 let word = if line.ok? { "met" } else { "MISSED" };
-                Some(format!("{ratio:.2}x {baseline} (goal {goal}): {word}"))
+                let who = match line.bench {
+                    // There is one whose goals they are.
+                    "peers" => String::new(),
+                    _ => format!("{}: ", line.system),
+                };
+                Some(format!("{who}{ratio:.2}x {baseline} (goal {goal}): {word}"))
             })
             .collect();
         let unit = of_row().next().map_or("", |line| line.unit.as_str());
@@ -169,7 +229,7 @@ fn plot(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let bars: Vec<&Line> = lines
         .iter()
-        .filter(|line| line.figure == figure && line.goal.is_none())
+        .filter(|line| line.figure == figure && line.ratio.is_none())
         .collect();
     let greatest = bars
         .iter()
@@ -205,6 +265,72 @@ fn plot(
     Ok(())
 }
 
+/// The number in a case like `8 clients`.
+fn clients(case: &str) -> Option<u32> {
+    let (number, what) = case.split_once(' ')?;
+    what.starts_with("client").then(|| number.parse().ok())?
+}
+
+const COLORS: [RGBColor; 8] = [
+    RGBColor(31, 119, 180),
+    RGBColor(192, 80, 40),
+    RGBColor(44, 160, 44),
+    RGBColor(148, 103, 189),
+    RGBColor(188, 160, 34),
+    RGBColor(120, 130, 150),
+    RGBColor(60, 66, 75),
+    RGBColor(23, 160, 170),
+];
+
+/// One line for each system, over the number of clients.
+fn curves(
+    points: &[&Line],
+    figure: &str,
+    unit: &str,
+    path: &Path,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let of = |line: &Line| (f64::from(clients(&line.case).unwrap_or(1)), line.value);
+    let greatest = |pick: fn((f64, f64)) -> f64| {
+        let values = points.iter().map(|line| pick(of(line)));
+        values.fold(f64::MIN_POSITIVE, f64::max)
+    };
+    let (most, top) = (greatest(|at| at.0).max(2.0), greatest(|at| at.1));
+    let area = SVGBackend::new(path, (WIDTH as u32, 440)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(format!("{figure} ({unit}), by clients"), ("sans-serif", 15))
+        .margin(12)
+        .x_label_area_size(32)
+        .y_label_area_size(56)
+        .build_cartesian_2d((1.0..most).log_scale().base(2.0), 0.0..top * 1.35)?;
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .x_label_formatter(&|clients| format!("{clients:.0}"))
+        .draw()?;
+    let systems: Vec<Line> = points.iter().map(|&line| line.clone()).collect();
+    for (system, color) in self::systems(&systems).iter().zip(COLORS.iter().cycle()) {
+        let line = color.stroke_width(2);
+        let points: Vec<(f64, f64)> = points
+            .iter()
+            .filter(|line| line.system == *system)
+            .map(|line| of(line))
+            .collect();
+        chart.draw_series(points.iter().map(|&at| Circle::new(at, 3, color.filled())))?;
+        chart
+            .draw_series(std::iter::once(PathElement::new(points, line)))?
+            .label(system)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], line));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .draw()?;
+    area.present()?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,5 +360,25 @@ mod tests {
         );
         assert!(read("table.md").contains("2.00x moosefs (goal 1.5): met"));
         assert!(read("create.svg").starts_with("<svg"));
+    }
+
+    #[test]
+    fn numbers_of_clients_make_a_curve_and_ratios_without_a_goal_are_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = |system, case, value| Line::of("ceft", system, "4+4 raw", case, value, "MB/s");
+        let lines = [
+            line("half", "1 client", 10.0),
+            line("half", "2 clients", 20.0),
+            line("client-sync", "1 client", 5.0),
+            line("client-sync", "1 client", 5.0).beside("half", 10.0, None),
+            line("client-sync", "2 clients", 19.0).beside("half", 20.0, Some(0.96)),
+        ];
+        write(&lines, directory.path(), None).unwrap();
+        let read = |name| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        assert!(read("4+4_raw.svg").contains("by clients"));
+        let table = read("table.md");
+        assert!(table.contains("client-sync: 0.50x half |"), "{table}");
+        assert!(table.contains("0.95x half (goal 0.96): MISSED"), "{table}");
+        assert!(!read("figures.jsonl").contains("\"ok\":true"));
     }
 }

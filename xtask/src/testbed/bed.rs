@@ -22,7 +22,7 @@ const RELAY_PORT: u16 = 7500;
 pub struct Bed {
     network: Network,
     directory: PathBuf,
-    /// By the name of their node.
+    /// By name: that of their node, for what the node is there for.
     processes: BTreeMap<String, Process>,
     relays: BTreeMap<String, Relay>,
     // Last: it removes what the others use.
@@ -31,6 +31,7 @@ pub struct Bed {
 
 /// Something that runs in a node, and how to start it again.
 struct Process {
+    node: String,
     child: Child,
     program: PathBuf,
     arguments: Vec<String>,
@@ -168,18 +169,25 @@ impl Bed {
         Ok(spaces::command(&self.network.node(node)?.space, program))
     }
 
-    /// Starts what a node is there for. What it says goes to `NODE.log` in the bed's directory.
+    /// Starts something in a node, under the node's name or another one. What it says goes to
+    /// `NAME.log` in the bed's directory.
     ///
     /// # Errors
-    /// If the node runs something already, or it cannot be started.
-    pub fn start(&mut self, node: &str, program: &Path, arguments: Vec<String>) -> Outcome {
-        if let Some(process) = self.processes.get_mut(node)
+    /// If something of this name runs already, or it cannot be started.
+    pub fn start(
+        &mut self,
+        node: &str,
+        name: &str,
+        program: &Path,
+        arguments: Vec<String>,
+    ) -> Outcome {
+        if let Some(process) = self.processes.get_mut(name)
             && matches!(process.child.try_wait(), Ok(None))
         {
-            return Err(format!("{node} runs already"));
+            return Err(format!("{name} runs already"));
         }
-        let io = |error: std::io::Error| format!("{node}: {error}");
-        let log = self.directory.join(format!("{node}.log"));
+        let io = |error: std::io::Error| format!("{name}: {error}");
+        let log = self.directory.join(format!("{name}.log"));
         let file = fs::OpenOptions::new().create(true).append(true).open(log);
         let file = file.map_err(io)?;
         let mut command = self.command(node, program)?;
@@ -189,11 +197,12 @@ impl Bed {
             .stdout(file.try_clone().map_err(io)?)
             .stderr(file);
         let process = Process {
+            node: node.to_owned(),
             child: command.spawn().map_err(io)?,
             program: program.to_owned(),
             arguments,
         };
-        self.processes.insert(node.to_owned(), process);
+        self.processes.insert(name.to_owned(), process);
         Ok(())
     }
 
@@ -201,13 +210,14 @@ impl Bed {
     ///
     /// # Errors
     /// If nothing ever did, or it still runs.
-    pub fn start_again(&mut self, node: &str) -> Outcome {
+    pub fn start_again(&mut self, name: &str) -> Outcome {
         let process = self
             .processes
-            .get(node)
-            .ok_or_else(|| format!("nothing has run in {node}"))?;
-        let (program, arguments) = (process.program.clone(), process.arguments.clone());
-        self.start(node, &program, arguments)
+            .get(name)
+            .ok_or_else(|| format!("nothing has run in {name}"))?;
+        let (node, program) = (process.node.clone(), process.program.clone());
+        let arguments = process.arguments.clone();
+        self.start(&node, name, &program, arguments)
     }
 
     /// Ends what runs in a node, by SIGTERM or at once, and waits for it.
@@ -244,6 +254,14 @@ impl Bed {
         let lines: Vec<&str> = text.lines().collect();
         let last = lines[lines.len().saturating_sub(5)..].join("\n");
         Some(format!("{node} ended with {status}:\n{last}"))
+    }
+
+    /// Pids of what runs in nodes.
+    pub fn pids(&mut self) -> Vec<u32> {
+        let running = |process: &mut Process| {
+            matches!(process.child.try_wait(), Ok(None)).then(|| process.child.id())
+        };
+        self.processes.values_mut().filter_map(running).collect()
     }
 
     /// Puts a relay before a node's server; returns where clients are to connect instead.

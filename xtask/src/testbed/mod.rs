@@ -128,6 +128,7 @@ fn stay(options: &TestbedOptions) -> Outcome {
             "meta",
             &seats,
             options.relay,
+            false,
         )?),
     };
     describe(&bed, cluster.as_ref());

@@ -22,13 +22,29 @@ const NODES_MAX: usize = 1000;
 /// A burst that a link may send at once: less and the timer's ticks limit it, more and a small
 /// transfer does not see the rate.
 const BURST_BYTES: u64 = 32 << 10;
-/// How long a packet may wait in a link's queue before it is dropped: as in a switch with small
-/// buffers. Heartbeats share the link with data and wait as long.
-const QUEUE: &str = "20ms";
+/// Largest packet that the kernel hands on before it is cut to size: within a burst, or tbf cuts it
+/// to 1500 bytes, and the processor's time for so many packets would be the limit.
+const PACKET_BYTES: u64 = 16 << 10;
+/// What most systems have. A default of BBR would lose many packets in queues this short, and thin
+/// streams of heartbeats with them.
+const CONGESTION: &str = "echo cubic > /proc/sys/net/ipv4/tcp_congestion_control";
+/// How long a packet may wait in a link's queue before it is dropped: as in a switch with some
+/// buffer. Heartbeats share the link with data and wait as long.
+const QUEUE: &str = "50ms";
+
+/// Below, one full packet takes longer than a queue holds.
+const RATE_MIN: u64 = 1_000_000;
 
 /// Bits a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(pub u64);
+
+impl Rate {
+    /// A part of it, not below what a link can have.
+    pub fn part(self, parts: u64) -> Rate {
+        Rate((self.0 / parts).max(RATE_MIN))
+    }
+}
 
 impl FromStr for Rate {
     type Err = String;
@@ -46,8 +62,7 @@ impl FromStr for Rate {
                 let number: u64 = lower.strip_suffix(unit)?.parse().ok()?;
                 number.checked_mul(*factor)
             })
-            // Below, one full packet takes longer than the queue holds.
-            .filter(|bits| (1_000_000..=100_000_000_000).contains(bits))
+            .filter(|bits| (RATE_MIN..=100_000_000_000).contains(bits))
             .map(Rate)
             .ok_or_else(|| format!("{text:?} is no rate: 1mbit to 100gbit, as in 100mbit"))
     }
@@ -185,7 +200,13 @@ impl Network {
         )?;
         ip(&switch, &format!("link set {port} master br0 up"))?;
         ip(space, &format!("addr add {}/16 dev eth0", node.address))?;
+        for (space, device) in [(space, "eth0"), (&switch, port.as_str())] {
+            let order = format!("link set dev {device} gso_max_size {PACKET_BYTES}");
+            ip(space, &order)?;
+        }
         ip(space, "link set eth0 up")?;
+        // Left as it is where the kernel has no other.
+        let _: Outcome = quiet(spaces::command(space, "sh").args(["-c", CONGESTION]));
         self.shape(&node)?;
         self.nodes.insert(name.to_owned(), node);
         Ok(())

@@ -10,11 +10,15 @@ use std::time::{Duration, Instant};
 /// Ports are alike everywhere: every server has an address of its own.
 const META_PORT: u16 = 7400;
 const DATA_PORT: u16 = 7410;
+/// Of a second member that is there for the start only.
+const TWIN_PORT: u16 = 7411;
 /// A cluster that does not serve by then has failed.
 const UP_PATIENCE: Duration = Duration::from_secs(60);
-/// The only member of a pair waits so long for another that never comes; where both are to come,
-/// the first one waits longer than any start takes.
-const ALONE_AFTER_MS: [u64; 2] = [500, 10_000];
+/// Where links are full for long on purpose, heartbeats and the answers of twins come late, and what
+/// is to be seen is not how soon a server counts as away.
+const PATIENT_LEASE_MS: u64 = 2_000;
+/// See [`PATIENT_LEASE_MS`].
+const PATIENT_LINK_MS: u64 = 20_000;
 
 /// One data server's place.
 #[derive(Clone, Debug)]
@@ -38,7 +42,8 @@ impl Seat {
         nodes.iter().enumerate().map(seat).collect()
     }
 
-    /// Each server alone in a pair whose second member never comes: no mirroring.
+    /// Each server alone in its pair: no mirroring. (A pair begins with two members; the second one
+    /// is there for the start only.)
     pub fn alone(nodes: &[String]) -> Vec<Seat> {
         let seat = |(at, node): (usize, &String)| Seat {
             node: node.clone(),
@@ -47,6 +52,10 @@ impl Seat {
         };
         nodes.iter().enumerate().map(seat).collect()
     }
+}
+
+fn twin_of(node: &str) -> String {
+    format!("{node}-twin")
 }
 
 /// A running cluster.
@@ -62,7 +71,8 @@ pub struct Cluster {
 
 impl Cluster {
     /// Starts a cluster named `name` and waits until every pair serves as it should. With `relays`
-    /// clients and servers meet each server through a relay.
+    /// clients and servers meet each server through a relay. With `is_patient`
+    /// servers that are late do not count as away.
     ///
     /// # Errors
     /// If a server does not start or the cluster does not serve, with what it said last.
@@ -73,6 +83,7 @@ impl Cluster {
         meta_node: &str,
         seats: &[Seat],
         relays: bool,
+        is_patient: bool,
     ) -> Result<Cluster, String> {
         let directory = bed.directory().join(name);
         fs::create_dir_all(&directory)
@@ -89,45 +100,85 @@ impl Cluster {
             meta,
             seats: seats.to_vec(),
         };
-        let settings = format!(
-            "dir = {:?}\nlisten = {own:?}\ncluster_id = {name:?}\n\n[pair]\nalone_after_ms = {}\n",
-            cluster.store(meta_node),
-            ALONE_AFTER_MS[usize::from(cluster.is_mirrored())],
+        let launched = cluster.launch(bed, name, &own, relays, is_patient);
+        if let Err(why) = launched {
+            // Another cluster may be started in these nodes. Some may not have come up.
+            for node in cluster.nodes() {
+                let _: Outcome = bed.end(&node, true);
+                let _: Outcome = bed.end(&twin_of(&node), true);
+            }
+            let _: std::io::Result<()> = fs::remove_dir_all(&cluster.directory);
+            return Err(why);
+        }
+        Ok(cluster)
+    }
+
+    fn launch(
+        &self,
+        bed: &mut Bed,
+        name: &str,
+        own: &str,
+        relays: bool,
+        is_patient: bool,
+    ) -> Outcome {
+        let mut settings = format!(
+            "dir = {:?}\nlisten = {own:?}\ncluster_id = {name:?}\n",
+            self.store(&self.meta_node),
         );
-        cluster.run(bed, "meta", meta_node, &settings)?;
-        for seat in seats {
-            let listen = format!("{}:{DATA_PORT}", bed.address(&seat.node)?);
+        if is_patient {
+            settings += &format!("\n[pair]\nlease_ms = {PATIENT_LEASE_MS}\n");
+        }
+        let patience = match is_patient {
+            true => format!("link_patience_ms = {PATIENT_LINK_MS}\n"),
+            false => String::new(),
+        };
+        self.run(bed, "meta", [self.meta_node.as_str(); 2], &settings)?;
+        let data = |seat: &Seat, process: &str, listen: String, advertise: String, member| {
+            format!(
+                "dir = {:?}\nlisten = {listen:?}\nadvertise = {advertise:?}\ncluster_id = {name:?}\nmeta = [{:?}]\n\
+                 pair = {}\nmember = {member}\n{patience}",
+                self.store(process),
+                self.meta,
+                seat.pair,
+            )
+        };
+        for seat in &self.seats {
+            let node = &seat.node;
+            let address = bed.address(node)?;
             let advertise = match relays {
-                true => bed.add_relay(&seat.node, DATA_PORT)?,
+                true => bed.add_relay(node, DATA_PORT)?,
                 false => String::new(),
             };
-            let settings = format!(
-                "dir = {:?}\nlisten = {listen:?}\nadvertise = {advertise:?}\ncluster_id = {name:?}\nmeta = [{:?}]\n\
-                 pair = {}\nmember = {}\n",
-                cluster.store(&seat.node),
-                cluster.meta,
-                seat.pair,
-                seat.member
-            );
-            cluster.run(bed, "data", &seat.node, &settings)?;
+            let listen = format!("{address}:{DATA_PORT}");
+            let settings = data(seat, node, listen, advertise, seat.member);
+            self.run(bed, "data", [node, node], &settings)?;
+            if !self.is_mirrored() {
+                let twin = twin_of(node);
+                let listen = format!("{address}:{TWIN_PORT}");
+                let settings = data(seat, &twin, listen, String::new(), 1);
+                self.run(bed, "data", [node, &twin], &settings)?;
+            }
         }
-        cluster.wait(bed)?;
-        Ok(cluster)
+        self.wait_until(bed, "both")?;
+        if !self.is_mirrored() {
+            for seat in &self.seats {
+                bed.end(&twin_of(&seat.node), false)?;
+            }
+            self.wait_until(bed, "only 0")?;
+        }
+        Ok(())
     }
 
     fn store(&self, node: &str) -> PathBuf {
         self.directory.join(node)
     }
 
-    fn run(&self, bed: &mut Bed, kind: &str, node: &str, settings: &str) -> Outcome {
-        let config = self.directory.join(format!("{node}.toml"));
+    fn run(&self, bed: &mut Bed, kind: &str, [node, name]: [&str; 2], settings: &str) -> Outcome {
+        let config = self.directory.join(format!("{name}.toml"));
         fs::write(&config, settings).map_err(|error| format!("{}: {error}", config.display()))?;
         let config = config.to_string_lossy().into_owned();
-        bed.start(
-            node,
-            &self.weft,
-            vec![kind.into(), "--config".into(), config],
-        )
+        let arguments = vec![kind.into(), "--config".into(), config];
+        bed.start(node, name, &self.weft, arguments)
     }
 
     /// How many pairs it has.
@@ -149,12 +200,28 @@ impl Cluster {
         serde_json::from_slice(&output.stdout).ok()
     }
 
+    /// The states of the pairs, and their epochs: another sum of epochs later says that a pair has
+    /// changed meanwhile.
+    ///
+    /// # Errors
+    /// If the metadata server does not answer.
+    pub fn epochs(&self, bed: &Bed) -> Result<u64, String> {
+        let status = self
+            .status(bed)
+            .ok_or("the metadata server does not answer")?;
+        let pairs = status["pairs"].as_array().map_or(&[][..], Vec::as_slice);
+        Ok(pairs.iter().filter_map(|pair| pair["epoch"].as_u64()).sum())
+    }
+
     /// Waits until every pair has the state that it should have.
     ///
     /// # Errors
     /// If a server has ended, or the patience has.
     pub fn wait(&self, bed: &mut Bed) -> Outcome {
-        let expected = if self.is_mirrored() { "both" } else { "only 0" };
+        self.wait_until(bed, if self.is_mirrored() { "both" } else { "only 0" })
+    }
+
+    fn wait_until(&self, bed: &mut Bed, expected: &str) -> Outcome {
         let end = Instant::now() + UP_PATIENCE;
         loop {
             for node in self.nodes() {
@@ -187,5 +254,17 @@ impl Cluster {
         std::iter::once(self.meta_node.clone())
             .chain(data)
             .collect()
+    }
+
+    /// Ends it, and removes its stores. Metadata first: else each data server that ends is a death.
+    ///
+    /// # Errors
+    /// If a server had ended before, or a store cannot be removed.
+    pub fn stop(self, bed: &mut Bed) -> Outcome {
+        for node in self.nodes() {
+            bed.end(&node, false)?;
+        }
+        fs::remove_dir_all(&self.directory)
+            .map_err(|error| format!("{}: {error}", self.directory.display()))
     }
 }

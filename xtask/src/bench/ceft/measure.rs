@@ -1,0 +1,253 @@
+//! One point of a figure: so many clients that all begin at the same time, of which the slowest
+//! counts.
+
+use crate::testbed::{Bed, Cluster};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+/// What each client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Work {
+    /// Writes a file of its own.
+    Write,
+    /// The same, and leaves the file to be read.
+    Prepare,
+    /// Writes its part of a file of all.
+    WriteShared,
+    /// Reads a file of its own.
+    Read,
+}
+
+/// What all clients of a point did together.
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    /// MB/s with open and close, by the slowest client.
+    pub overall: f64,
+    /// MB/s of the transfer alone, by the slowest.
+    pub raw: f64,
+    /// Processor seconds of servers and clients for each GiB of the files.
+    pub cpu_per_gib: f64,
+    /// Share of the machine's processors that was in use, by whomever.
+    pub busy: f64,
+}
+
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _: std::io::Result<()> = self.child.kill();
+        }
+        let _: std::io::Result<_> = self.child.wait();
+    }
+}
+
+impl Client {
+    fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        match self.output.read_line(&mut line) {
+            Ok(1..) => Ok(line.trim_end().to_owned()),
+            // It has ended: what it said says why.
+            _ => {
+                let mut why = String::new();
+                if let Some(mut stderr) = self.child.stderr.take() {
+                    // What could not be read is not shown.
+                    let _: std::io::Result<usize> = stderr.read_to_string(&mut why);
+                }
+                let last = why.lines().rev().find(|line| line.starts_with("weft: "));
+                Err(last.unwrap_or("a client ended without a word").to_owned())
+            }
+        }
+    }
+}
+
+/// Whom to measure.
+pub struct Subject<'a> {
+    /// The binary.
+    pub weft: &'a Path,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The protocol of the files; None: as a new cluster has it.
+    pub protocol: Option<&'a str>,
+    /// Bytes of each client.
+    pub bytes: u64,
+}
+
+impl Subject<'_> {
+    /// Clients in the nodes `c0`, `c1`, ...
+    ///
+    /// # Errors
+    /// If a client fails, or a pair has changed its state meanwhile: then it was not the protocol
+    /// that was measured.
+    pub fn measure(&self, bed: &mut Bed, clients: usize, work: Work) -> Result<Point, String> {
+        let mut all = Vec::new();
+        for client in 0..clients {
+            all.push(self.client(bed, client, work)?);
+        }
+        for client in &mut all {
+            match client.line()?.as_str() {
+                "ready" => {}
+                other => return Err(format!("a client said {other:?} instead of ready")),
+            }
+        }
+        let epochs = self.cluster.epochs(bed)?;
+        let (servers, machine) = (cpu_of(&bed.pids()), Machine::now()?);
+        for client in &mut all {
+            let told = client.input.write_all(b"go\n");
+            told.map_err(|error| format!("a client does not listen: {error}"))?;
+        }
+        let (mut total, mut transfer, mut own) = (0.0_f64, 0.0_f64, 0.0);
+        for client in &mut all {
+            let line = client.line()?;
+            let times: Value = serde_json::from_str(&line)
+                .map_err(|error| format!("a client said {line:?}: {error}"))?;
+            let seconds = |key: &str| times[key].as_f64().unwrap_or(f64::NAN);
+            total = total.max(seconds("total_s"));
+            transfer = transfer.max(seconds("transfer_s"));
+            own += seconds("cpu_s");
+        }
+        let busy = Machine::now()?.busy_since(&machine);
+        let servers = cpu_of(&bed.pids()) - servers;
+        if self.cluster.epochs(bed)? != epochs {
+            self.cluster.wait(bed)?;
+            return Err("a pair changed its state meanwhile".into());
+        }
+        let bytes = (clients as u64 * self.bytes) as f64;
+        Ok(Point {
+            overall: bytes / 1e6 / total,
+            raw: bytes / 1e6 / transfer,
+            cpu_per_gib: (servers + own) / (bytes / f64::from(1 << 30)),
+            busy,
+        })
+    }
+
+    fn client(&self, bed: &Bed, client: usize, work: Work) -> Result<Client, String> {
+        let mut command = bed.command(&format!("c{client}"), self.weft)?;
+        let directory = self.protocol.unwrap_or("plain");
+        let file = match work {
+            Work::WriteShared => format!("{directory}/shared"),
+            _ => format!("{directory}/{client}"),
+        };
+        command.args([
+            "bench",
+            "stream",
+            "--meta",
+            &self.cluster.meta,
+            "--file",
+            &file,
+        ]);
+        let bytes = self.bytes.to_string();
+        command.args([
+            if work == Work::Read {
+                "--read"
+            } else {
+                "--write"
+            },
+            bytes.as_str(),
+        ]);
+        if work == Work::WriteShared {
+            command.args(["--offset", &(client as u64 * self.bytes).to_string()]);
+        }
+        if work == Work::Write {
+            command.arg("--remove");
+        }
+        if let Some(protocol) = self.protocol
+            && work != Work::Read
+        {
+            command.args(["--protocol", protocol]);
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start a client: {error}"))?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => Ok(Client {
+                child,
+                input,
+                output: BufReader::new(output),
+            }),
+            _ => Err("a client has no pipes".into()),
+        }
+    }
+}
+
+/// Processor seconds that processes have used; one that has ended counts nothing.
+fn cpu_of(pids: &[u32]) -> f64 {
+    let ticks = pids.iter().filter_map(|pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name may have blanks.
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let field = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        Some(field(11)? + field(12)?)
+    });
+    // SAFETY: sysconf takes a plain number.
+    ticks.sum::<u64>() as f64 / unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64
+}
+
+/// Ticks of all processors: in use, and all.
+struct Machine {
+    busy: u64,
+    all: u64,
+}
+
+impl Machine {
+    fn now() -> Result<Machine, String> {
+        let text = fs::read_to_string("/proc/stat")
+            .map_err(|error| format!("cannot read the processors' times: {error}"))?;
+        Ok(Machine::of(&text))
+    }
+
+    /// `cpu user nice system idle iowait irq softirq steal ...`; what follows is in user already.
+    fn of(stat: &str) -> Machine {
+        let first = stat.lines().next().unwrap_or_default();
+        let ticks: Vec<u64> = first
+            .split_whitespace()
+            .skip(1)
+            .take(8)
+            .filter_map(|ticks| ticks.parse().ok())
+            .collect();
+        let all = ticks.iter().sum();
+        let idle: u64 = ticks.iter().skip(3).take(2).sum();
+        Machine {
+            busy: all - idle,
+            all,
+        }
+    }
+
+    fn busy_since(&self, before: &Machine) -> f64 {
+        let all = self.all.saturating_sub(before.all).max(1);
+        self.busy.saturating_sub(before.busy) as f64 / all as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_a_disk_is_not_busy() {
+        let before = Machine::of("cpu  10 0 10 100 0 0 0 0 0 0\ncpu0 1 1 1 1\n");
+        let after = Machine::of("cpu  20 5 20 140 20 5 5 5 99 99\n");
+        assert_eq!(after.busy_since(&before), 0.4);
+    }
+
+    #[test]
+    fn a_process_that_runs_has_used_the_processor() {
+        let own = std::process::id();
+        let start = std::time::Instant::now();
+        while start.elapsed().as_millis() < 60 {
+            std::hint::spin_loop();
+        }
+        assert!(cpu_of(&[own]) > 0.0);
+        assert_eq!(cpu_of(&[]), 0.0);
+    }
+}
