@@ -10,6 +10,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_env::Mono;
+use weft_pair::LATE_MIN;
 use weft_rpc::Payload;
 use weft_types::Member;
 use weft_wire::proto::{MapReply, MapRequest, ReadRequest};
@@ -179,17 +180,26 @@ impl Pairs {
         let Some(other) = pair.router.borrow().other(&state, first) else {
             return reading.await;
         };
-        let late = pair
+        let asked = self.env.now();
+        let mut pause = pair
             .router
             .borrow()
             .late_after(first, u64::from(request.length));
-        let failed = select_biased! {
-            result = reading => match result {
-                Ok(data) => return Ok(data),
-                Err(Trouble::Errno(errno)) => return Err(Trouble::Errno(errno)),
-                Err(trouble) => Some(trouble),
-            },
-            () = self.env.sleep(late).fuse() => None,
+        let failed = loop {
+            select_biased! {
+                result = reading => match result {
+                    Ok(data) => return Ok(data),
+                    Err(Trouble::Errno(errno)) => return Err(Trouble::Errno(errno)),
+                    Err(trouble) => break Some(trouble),
+                },
+                () = self.env.sleep(pause).fuse() => {
+                    let waited = self.env.now().since(asked);
+                    if pair.router.borrow().may_help(first, waited) {
+                        break None;
+                    }
+                    pause = LATE_MIN;
+                }
+            }
         };
         let mut twin = pin!(self.read_from(pair, other, request).fuse());
         let Some(trouble) = failed else {

@@ -392,6 +392,35 @@ fn a_read_during_which_the_lease_is_lost_is_of_one_moment() {
 }
 
 #[test]
+fn nothing_is_read_twice_while_both_members_are_as_slow() {
+    with_stand_ins(1, async |cluster| {
+        let a = cluster.client().await;
+        let length = 8 << 20;
+        let (_, writer) = create(&a, "f").await;
+        a.write(writer, 0, pattern(1, length), false).await.unwrap();
+        a.fsync(writer, false).await.unwrap();
+        let store = &cluster.stores[0];
+        let mut asked = Vec::new();
+        for is_slow in [false, true] {
+            // One that knows nothing of the members yet.
+            let reader = cluster.client().await;
+            let handle = open(&reader, "f", RO).await;
+            let before = store.reads.get();
+            store.holds_reads.set(is_slow);
+            let slowness = async {
+                cluster.env.sleep(Duration::from_millis(500)).await;
+                store.holds_reads.set(false);
+            };
+            let reading = read(&reader, handle, 0, length);
+            let (got, ()) = futures_util::future::join(reading, slowness).await;
+            assert!(got == pattern(1, length));
+            asked.push(store.reads.get() - before);
+        }
+        assert!(asked[1] <= asked[0] + asked[0] / 4, "{asked:?}");
+    });
+}
+
+#[test]
 fn truncation_leaves_zeros() {
     with_cluster(2, async |cluster| {
         let (a, b) = (cluster.client().await, cluster.client().await);

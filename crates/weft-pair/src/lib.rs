@@ -19,7 +19,7 @@ pub mod state;
 pub use course::{Answer, Copied, Course, Rule};
 pub use keeper::{Action, Keeper, Registration, Terms};
 pub use member::{MemberSide, Refusal};
-pub use router::{Part, Router};
+pub use router::{LATE_MIN, Part, Router};
 pub use state::{BadState, Mode, PairState, StoreKey};
 
 /// Monotonic time of the caller, since any origin that stays the same.

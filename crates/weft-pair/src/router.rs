@@ -28,9 +28,10 @@ const SHUN_MAX: Duration = Duration::from_secs(1);
 const PROBE_EVERY: u32 = 32;
 /// A piece that takes this many times as long as expected is worth asking the other member for.
 const LATE_FACTOR: u32 = 8;
-/// And never before this: below it a second request costs more than it gains.
-const LATE_MIN: Duration = Duration::from_millis(50);
-/// And never after this.
+/// And never before this: below it a second request costs more than it gains. Whether the other member
+/// can help is looked at this often.
+pub const LATE_MIN: Duration = Duration::from_millis(50);
+/// After this it is asked in any case.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// What is known of one member.
@@ -170,6 +171,14 @@ impl Router {
         (Duration::from_secs_f64(expected.clamp(0.0, 1e3)) * LATE_FACTOR).clamp(LATE_MIN, LATE_MAX)
     }
 
+    /// After `waited` for a part that is late, the other member should be asked for it as well: it has at
+    /// most half as much to do for this client as the late one has. Where both have as much it is the
+    /// client's own link that is slow, and asking twice would halve it.
+    pub fn may_help(&self, late: Member, waited: Duration) -> bool {
+        let outstanding = |member: Member| self.tracks[member.index()].outstanding_bytes;
+        waited >= LATE_MAX || outstanding(late.twin()) <= outstanding(late) / 2
+    }
+
     fn ended(&mut self, member: Member, bytes: u64) {
         let track = &mut self.tracks[member.index()];
         track.outstanding = track.outstanding.saturating_sub(1);
@@ -303,6 +312,20 @@ mod tests {
             .map(|_| router.plan(&both(), 0, 4096, Now::ZERO)[0].member)
             .collect();
         assert!(small.iter().filter(|&&m| m == ONE).count() >= 7);
+    }
+
+    #[test]
+    fn who_has_as_much_to_do_is_not_asked_to_help() {
+        let mut router = Router::new();
+        let late = LATE_MIN;
+        for member in [ZERO, ONE] {
+            router.asked(member, 3 << 20);
+        }
+        assert!(!router.may_help(ZERO, late) && !router.may_help(ONE, late));
+        assert!(router.may_help(ZERO, LATE_MAX), "in the end in any case");
+        // The second one answers, the first one does not.
+        router.answered(ONE, 3 << 20, late);
+        assert!(router.may_help(ZERO, late) && !router.may_help(ONE, late));
     }
 
     #[test]
