@@ -63,8 +63,7 @@ fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
         // While the metadata server is away, each client gets as far as its next operation; a dead
         // one was at one.
         let runs = match kind {
-            faults::Kind::ClientKill => 16,
-            kind if kind < faults::Kind::ClientKill => 10,
+            kind if kind <= faults::Kind::ClientKill => 16,
             _ => 3,
         };
         let options = Options {
