@@ -369,7 +369,7 @@ pub(crate) fn on_shape(node: &Rc<Node>, connection: &Connection, request: Reques
     let node = node.clone();
     node.clone().spawn("shape", async move {
         let _loaded = node.loaded();
-        let ended = lead(
+        match lead(
             &node,
             &asker,
             object,
@@ -377,8 +377,9 @@ pub(crate) fn on_shape(node: &Rc<Node>, connection: &Connection, request: Reques
             rule,
             ticket,
             &nobody_goes_on,
-        );
-        match ended.await {
+        )
+        .await
+        {
             Ok(_both) => {
                 node.metrics.writes.inc();
                 request
@@ -411,7 +412,7 @@ pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
                 let object = from_name(Some(name))?;
                 let change = Change::Remove;
                 let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
-                let ended = lead(
+                lead(
                     &node,
                     &asker,
                     object,
@@ -419,8 +420,8 @@ pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
                     rule,
                     ticket,
                     &nobody_goes_on,
-                );
-                ended.await?;
+                )
+                .await?;
                 if let Some(plan) = &mut *node.plan.borrow_mut() {
                     plan.drop_object(object);
                 }

@@ -695,3 +695,49 @@ fn with_everything() {
         }
     }
 }
+
+#[test]
+fn a_registration_that_nobody_answers_is_made_again() {
+    let world = World::new(1);
+    world.set_limit(Duration::from_secs(60));
+    let world = Rc::new(world);
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let kept = asked.clone();
+    world.node("meta").start(|env| async move {
+        let local = Local {
+            cluster_id: CLUSTER.into(),
+            identity: Identity {
+                role: Role::Meta.into(),
+                id: 0,
+                incarnation: 1,
+            },
+        };
+        // As one that has lost its power: it takes everything and says nothing.
+        let clock = env.clone();
+        let silent = Rc::new(move |_: &Connection, request: weft_rpc::Request| {
+            if request.method == proto::RegisterRequest::METHOD {
+                kept.borrow_mut().push((clock.now(), request));
+            }
+        });
+        let serving = weft_rpc::serve(&env, "meta:6000", local, |_| {}, silent);
+        serving.await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let stores = Stores::default();
+    world.block_on({
+        let (world, asked) = (world.clone(), asked.clone());
+        async move {
+            start_data(&world, &stores, ZERO);
+            while asked.borrow().len() < 3 {
+                world.sleep(Duration::from_millis(100)).await;
+            }
+        }
+    });
+    let asked = asked.borrow();
+    let took = asked[2].0.since(asked[0].0);
+    assert!(
+        took > Duration::from_secs(3),
+        "{took:?}: not while it may still be answered"
+    );
+    assert!(took < Duration::from_secs(6), "{took:?}");
+}
