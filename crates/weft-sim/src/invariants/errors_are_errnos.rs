@@ -70,7 +70,7 @@ fn judge(
 }
 
 /// How long the client had been at it: what it wrote and has not synced since waits from when it was
-/// written, though it is told of by a later call.
+/// written, though a later call that tells of failed writes says so.
 fn waited(records: &[Record], record: &Record, at: u64) -> Duration {
     let of_file =
         |other: &&Record| other.client == record.client && other.op.inode() == record.op.inode();
@@ -91,7 +91,14 @@ fn waited(records: &[Record], record: &Record, at: u64) -> Duration {
         .map(|other| other.invoked)
         .filter(|invoked| *invoked >= synced)
         .min();
-    let begun = written.map_or(record.invoked, |written| written.min(record.invoked));
+    let tells = matches!(
+        record.op,
+        Op::Fsync { .. } | Op::Close { .. } | Op::Write { .. }
+    );
+    let begun = match written.filter(|_| tells) {
+        Some(written) => written.min(record.invoked),
+        None => record.invoked,
+    };
     Duration::from_nanos(at.saturating_sub(begun))
 }
 
@@ -249,6 +256,18 @@ mod tests {
             let judged = check(&history.records(), last, &[], PATIENCE);
             assert_eq!(judged.is_ok(), explained, "after {at} s");
         }
+        // A read has nothing to do with what was written.
+        let read = Op::Read {
+            ino: 2,
+            offset: 0,
+            length: 10,
+        };
+        let number = history.begin(1, read, 70 * SECOND);
+        history.end(number, Outcome::Unknown { until: 99 * SECOND }, 72 * SECOND);
+        history.note_error(number, &Reply::Error(libc::EIO), 72 * SECOND);
+        let errors = history.errors();
+        let last = &errors[errors.len() - 1..];
+        assert!(check(&history.records(), last, &[], PATIENCE).is_err());
     }
 
     #[test]
