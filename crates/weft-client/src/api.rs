@@ -1,12 +1,13 @@
 //! The operations of a [`Client`].
 
 use crate::core::Core;
-use crate::leases::Mode;
+use crate::leases::{Mode, WHOLE};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::types::*;
 use crate::writeback;
 use bytes::Bytes;
+use rangemap::RangeSet;
 use std::rc::Rc;
 use weft_env::Env;
 use weft_wire::proto::{self, ExplainRequest, StatusRequest, op};
@@ -28,6 +29,16 @@ pub enum ClientError {
 /// A session with a cluster. Clones share it.
 #[derive(Clone)]
 pub struct Client(Rc<Core>);
+
+/// What a client believes that it may do with an inode (see [`Client::leases`]).
+#[derive(Clone, Debug)]
+pub struct Believed {
+    pub ino: u64,
+    /// Bytes that it may cache; all of them: attributes, too.
+    pub read: RangeSet<u64>,
+    /// Bytes that it may cache and write; all of them: it owns attributes, too.
+    pub write: RangeSet<u64>,
+}
 
 /// Names are bytes without `/` and NUL; `.` and `..` are not names here.
 ///
@@ -106,15 +117,30 @@ impl Client {
         self.0.session.id()
     }
 
-    /// The leases that this client believes it holds now: inode, and whether it is WRITE.
-    pub fn leases(&self) -> Vec<(u64, bool)> {
+    /// The leases that this client believes it holds now: of which inode, and which bytes it may read
+    /// and write.
+    pub fn leases(&self) -> Vec<Believed> {
         if !self.0.session.is_valid() {
             return Vec::new();
         }
         let nodes = self.0.nodes.all();
         let held = nodes.iter().filter_map(|node| {
-            let mode = node.state.borrow().lease.mode();
-            (mode > Mode::None).then_some((node.ino, mode == Mode::Write))
+            let state = node.state.borrow();
+            let whole = || std::iter::once(WHOLE).collect();
+            let (read, write) = match state.lease.mode() {
+                Mode::None => return None,
+                Mode::Read => (whole(), RangeSet::new()),
+                Mode::Write => (RangeSet::new(), whole()),
+                Mode::Shared => {
+                    let ranges = state.lease.ranges();
+                    (ranges.read.clone(), ranges.write.clone())
+                }
+            };
+            Some(Believed {
+                ino: node.ino,
+                read,
+                write,
+            })
         });
         held.collect()
     }

@@ -47,6 +47,10 @@ impl Core {
         if let Some(known) = self.set_times_here(cred, ino, &rest) {
             return Ok(known);
         }
+        if let Some(node) = self.nodes.get(ino) {
+            // Or a time that is told later would take the place of what is set now.
+            self.tell_if_shared(&node).await?;
+        }
         let change = Setattr {
             ino,
             mode: rest.mode.map(|mode| mode & 0o7777),

@@ -1,7 +1,7 @@
 //! What all operations of one client share, and what the metadata service tells it unasked.
 
 use crate::handles::Handles;
-use crate::leases::{Admission, Mode};
+use crate::leases::{Admission, Mode, Need, WHOLE, Wanted};
 use crate::locks::Locks;
 use crate::node::{FileLayout, Node, NodeTable};
 use crate::pairs::{Object, Pairs};
@@ -9,6 +9,7 @@ use crate::session::{Link, Session};
 use crate::settings::Settings;
 use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
 use crate::writeback::Writeback;
+use rangemap::RangeSet;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -17,8 +18,8 @@ use tokio::sync::Notify;
 use weft_env::Env;
 use weft_rpc::{Connection, Request};
 use weft_wire::proto::{
-    self, GetInodeRequest, Inode, Lease, LeaseMode, LockFreed, OpReply, PairStates, RenewRequest,
-    RevokeReply, RevokeRequest, Setattr, Time, op,
+    self, GetInodeRequest, Inode, Lease, LeaseMode, LeaseRangeRequest, LockFreed, OpReply,
+    PairStates, RenewRequest, RevokeReply, RevokeRequest, Setattr, SharedLease, Time, op,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -64,6 +65,8 @@ pub(crate) struct GivenBack {
     pub node: Rc<Node>,
     pub generation: u64,
     pub attr: Attr,
+    /// Nobody else wrote the file.
+    pub alone: bool,
 }
 
 /// The service itself, for what is not asked by an application.
@@ -75,16 +78,23 @@ pub(crate) fn root_cred() -> Cred {
 /// connection or the session.
 pub(crate) struct Use {
     node: Rc<Node>,
+    need: Need,
     /// Of the lease when this began.
     losses: u64,
 }
 
 impl Use {
-    fn begun(node: &Rc<Node>) -> Use {
+    fn begun(node: &Rc<Node>, need: Need) -> Use {
         Use {
             node: node.clone(),
+            need,
             losses: node.state.borrow().lease.losses(),
         }
+    }
+
+    /// How often the lease had been lost when this began.
+    pub fn losses(&self) -> u64 {
+        self.losses
     }
 
     /// The lease has gone since the use began.
@@ -95,7 +105,7 @@ impl Use {
 
 impl Drop for Use {
     fn drop(&mut self) {
-        if self.node.state.borrow_mut().lease.ended() {
+        if self.node.state.borrow_mut().lease.ended(&self.need) {
             self.node.wake.notify_waiters();
         }
     }
@@ -104,9 +114,25 @@ impl Drop for Use {
 pub(crate) fn mode_of(mode: LeaseMode) -> Mode {
     match mode {
         LeaseMode::LeaseNone => Mode::None,
+        LeaseMode::LeaseShared => Mode::Shared,
         LeaseMode::LeaseRead => Mode::Read,
         LeaseMode::LeaseWrite => Mode::Write,
     }
+}
+
+/// What a revocation asks for. None: only what is owed is to be told.
+pub(crate) fn wanted_by(revoke: &RevokeRequest) -> Option<Wanted> {
+    let to = mode_of(revoke.to());
+    let span = match to {
+        Mode::Shared => revoke.start..revoke.end,
+        _ => WHOLE,
+    };
+    (span.start < span.end).then_some(Wanted {
+        to,
+        span,
+        write: revoke.write || to != Mode::Shared,
+        contested: revoke.contested,
+    })
 }
 
 impl Core {
@@ -190,12 +216,17 @@ impl Core {
         }
         let mut granted = false;
         for lease in leases {
+            tracing::trace!(session = link.session, ?lease, "granted");
             let node = self.nodes.get_or_new(lease.ino);
-            let good = node
-                .state
-                .borrow_mut()
-                .lease
-                .grant(mode_of(lease.mode()), lease.seq);
+            let good = {
+                let held = &mut node.state.borrow_mut().lease;
+                match mode_of(lease.mode()) {
+                    Mode::Shared if lease.start < lease.end => {
+                        held.grant_range(lease.start..lease.end, lease.write, lease.seq)
+                    }
+                    mode => held.grant(mode, lease.seq),
+                }
+            };
             if good {
                 node.wake.notify_waiters();
             }
@@ -212,7 +243,7 @@ impl Core {
         if !inode.target.is_empty() {
             state.target = Some(inode.target.clone());
         }
-        if granted && state.lease.may_answer() {
+        if granted && state.lease.mode() >= Mode::Shared {
             state.take_attr(&attr);
             state.take_layout(inode.layout.as_ref());
             if !state.trimming {
@@ -230,7 +261,7 @@ impl Core {
         let node = self.nodes.get_or_new(attr.ino);
         let mut state = node.state.borrow_mut();
         // Without a lease of this reply's they are believed only as news of what is known.
-        if state.lease.may_answer() && (granted || state.attr.is_some()) {
+        if state.lease.mode() >= Mode::Shared && (granted || state.attr.is_some()) {
             state.take_attr(attr);
         }
         drop(state);
@@ -286,10 +317,15 @@ impl Core {
     pub async fn fetch_inode(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
         loop {
             let handovers = self.handovers.get();
+            if let Some(node) = self.nodes.get(ino) {
+                self.tell_if_shared(&node).await?;
+            }
             let (inode, leases, link) = self.ask_inode(ino).await?;
             let granted = self.take_leases(&link, &leases, ino);
             let (node, known) = self.take_inode(&inode, granted);
-            if known.leased || !node.handed_over_since(handovers) {
+            // Where several write, the answer is of a moment that knew all that was written here.
+            let is_behind = node.written_beyond(known.attr.size);
+            if !is_behind && (known.leased || !node.handed_over_since(handovers)) {
                 return Ok((node, known));
             }
         }
@@ -309,16 +345,17 @@ impl Core {
     // ---- leases in use ----
 
     /// Begins a use if that can be done at once.
-    pub fn begin_now(&self, node: &Rc<Node>, mode: Mode) -> Option<Use> {
+    pub fn begin_now(&self, node: &Rc<Node>, need: impl Into<Need>) -> Option<Use> {
         if !self.session.is_valid() {
             return None;
         }
+        let need = need.into();
         let mut state = node.state.borrow_mut();
-        let is_ready =
-            state.is_usable() && (mode < Mode::Write || (!state.cutting && state.trim.is_none()));
-        if is_ready && state.lease.begin(mode) == Admission::Begun {
+        let is_ready = state.is_usable()
+            && (need.mode < Mode::Write || (!state.cutting && state.trim.is_none()));
+        if is_ready && state.lease.begin(need.clone()) == Admission::Begun {
             drop(state);
-            return Some(Use::begun(node));
+            return Some(Use::begun(node, need));
         }
         None
     }
@@ -331,48 +368,61 @@ impl Core {
 
     /// Begins a use, asking the server for the lease if need be. With WRITE, remains of a shorter
     /// size are trimmed first, and a cut in progress is waited for.
-    pub async fn begin(self: &Rc<Self>, node: &Rc<Node>, mode: Mode) -> Result<Use> {
-        if let Some(begun) = self.begin_now(node, mode) {
+    pub async fn begin(self: &Rc<Self>, node: &Rc<Node>, need: impl Into<Need>) -> Result<Use> {
+        let need = need.into();
+        if let Some(begun) = self.begin_now(node, need.clone()) {
             return Ok(begun);
         }
-        self.patiently(self.begin_slowly(node, mode, false)).await
+        self.patiently(self.begin_slowly(node, need, false)).await
     }
 
     /// As [`Core::begin`] with WRITE, for the one that cuts the file.
     pub async fn begin_cut(self: &Rc<Self>, node: &Rc<Node>) -> Result<Use> {
-        self.patiently(self.begin_slowly(node, Mode::Write, true))
-            .await
+        let need = Mode::Write.into();
+        self.patiently(self.begin_slowly(node, need, true)).await
     }
 
-    async fn begin_slowly(self: &Rc<Self>, node: &Rc<Node>, mode: Mode, cuts: bool) -> Result<Use> {
+    async fn begin_slowly(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        mut need: Need,
+        cuts: bool,
+    ) -> Result<Use> {
         loop {
             self.session.valid().await;
             let wake = node.wake.notified();
             let admission = {
                 let mut state = node.state.borrow_mut();
-                if mode == Mode::Write && state.cutting && !cuts {
+                if need.mode == Mode::Write
+                    && state.lease.mode() == Mode::Shared
+                    && state.trim.is_some()
+                {
+                    // Remains are trimmed by one that writes alone.
+                    need = Mode::Write.into();
+                }
+                if need.mode == Mode::Write && state.cutting && !cuts {
                     Admission::Wait
-                } else if state.lease.mode() >= mode && !state.is_usable() {
+                } else if state.lease.suffices(&need) && !state.is_usable() {
                     // A lease without what it makes true: it came with another inode's answer.
                     Admission::Ask
                 } else {
-                    state.lease.begin(mode)
+                    state.lease.begin(need.clone())
                 }
             };
             match admission {
                 Admission::Wait => wake.await,
                 Admission::Ask if node.state.borrow().asking => wake.await,
                 Admission::Ask => {
-                    self.ask_lease(node, mode).await?;
+                    self.ask_lease(node, &need).await?;
                     // While others dispute the inode the answer comes without a lease.
-                    if node.state.borrow().lease.mode() < mode {
+                    if !node.state.borrow().lease.suffices(&need) {
                         self.env.sleep(DISPUTE_PAUSE).await;
                     }
                 }
                 Admission::Begun => {
-                    let begun = Use::begun(node);
                     let is_trimmed = node.state.borrow().trim.is_none();
-                    if mode < Mode::Write || is_trimmed {
+                    let begun = Use::begun(node, need.clone());
+                    if need.mode < Mode::Write || is_trimmed {
                         return Ok(begun);
                     }
                     self.trim(node).await?;
@@ -381,7 +431,7 @@ impl Core {
         }
     }
 
-    async fn ask_lease(self: &Rc<Self>, node: &Rc<Node>, mode: Mode) -> Result<()> {
+    async fn ask_lease(self: &Rc<Self>, node: &Rc<Node>, need: &Need) -> Result<()> {
         struct Asking<'a>(&'a Node);
         impl Drop for Asking<'_> {
             fn drop(&mut self) {
@@ -389,26 +439,56 @@ impl Core {
                 self.0.wake.notify_waiters();
             }
         }
-        node.state.borrow_mut().asking = true;
+        {
+            let mut state = node.state.borrow_mut();
+            state.asking = true;
+            state.lease.will_use(need);
+        }
         let _asking = Asking(node);
-        if mode == Mode::Write {
+        let (held, is_usable, shares) = {
+            let state = node.state.borrow();
+            (state.lease.mode(), state.is_usable(), state.lease.shares())
+        };
+        let is_shared = held == Mode::Shared && is_usable;
+        if need.mode == Mode::Write {
             // Or a lease that is granted now, and whose grant is lost, would be taken for the one that
             // was given back, and what was owed under that be told again.
             self.confirm(node).await?;
         }
-        let owned = node.state.borrow().lease.mode() == Mode::Write;
-        if mode < Mode::Write || owned {
+        if need.is_partial()
+            && is_shared
+            && (need.mode == Mode::Read || shares)
+            && self.ask_range(node, need).await?
+        {
+            return Ok(());
+        }
+        // Where several write there is no READ lease on the whole: what needs that needs the file for
+        // itself.
+        let takes_all = held == Mode::Shared && need.mode == Mode::Read && !need.is_partial();
+        if (need.mode < Mode::Write && !takes_all) || held == Mode::Write {
             self.fetch_inode(node.ino).await?;
             return Ok(());
         }
-        let ask = op::Op::WriteLease(proto::WriteLease { ino: node.ino });
+        let span = match need.is_partial() {
+            true => need.span.clone(),
+            false => 0..0,
+        };
+        let ask = op::Op::WriteLease(proto::WriteLease {
+            ino: node.ino,
+            start: span.start,
+            end: span.end,
+            shared: false,
+        });
         let (reply, link) = self.session.change(self, root_cred(), ask, true).await?;
         let granted = self.take_leases(&link, &reply.leases, node.ino);
         let op_reply = reply.reply.unwrap_or_default();
         if granted {
             let mut state = node.state.borrow_mut();
-            if let Some(attr) = &op_reply.attr {
-                state.take_attr(attr);
+            let is_alone = state.lease.mode() == Mode::Write;
+            match &op_reply.attr {
+                Some(attr) if held == Mode::Shared && is_alone => state.take_over(attr),
+                Some(attr) => state.take_attr(attr),
+                None => {}
             }
             state.take_layout(op_reply.layout.as_ref());
             if !state.trimming {
@@ -417,6 +497,21 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Asks for bytes of a file that several write. False: nobody else does now, the whole can be had.
+    async fn ask_range(self: &Rc<Self>, node: &Rc<Node>, need: &Need) -> Result<bool> {
+        let ask = |link: &Link| LeaseRangeRequest {
+            session: link.session,
+            epoch: link.epoch,
+            ino: node.ino,
+            start: need.span.start,
+            end: need.span.end,
+            write: need.mode == Mode::Write,
+        };
+        let (reply, link) = self.session.ask(self, ask).await?;
+        self.take_leases(&link, &reply.leases, node.ino);
+        Ok(!reply.leases.is_empty())
     }
 
     /// Drops remains of a shorter size from the objects. The caller holds a WRITE use.
@@ -543,37 +638,56 @@ impl Core {
         Ok(())
     }
 
-    /// Open inodes and WRITE leases, for taking the session up.
-    pub fn held(&self) -> (Vec<u64>, Vec<u64>) {
+    /// Open inodes, WRITE leases, and files that are written beside others, for taking the session up.
+    pub fn held(&self) -> (Vec<u64>, Vec<u64>, Vec<SharedLease>) {
         let mut open = Vec::new();
         let mut write = Vec::new();
+        let mut shared = Vec::new();
         for node in self.nodes.all() {
             if node.is_open() {
                 open.push(node.ino);
             }
-            if node.state.borrow().lease.mode() == Mode::Write {
+            let state = node.state.borrow();
+            if state.lease.mode() == Mode::Write {
                 write.push(node.ino);
             }
+            if state.lease.shares() {
+                shared.push(SharedLease {
+                    ino: node.ino,
+                    write: named(&state.lease.ranges().write),
+                });
+            }
         }
-        for given in self.unconfirmed.borrow().iter() {
+        for given in self.unconfirmed.borrow().iter().filter(|given| given.alone) {
             if !write.contains(&given.node.ino) {
                 write.push(given.node.ino);
             }
         }
-        (open, write)
+        (open, write, shared)
     }
 
     /// The session was taken up: WRITE leases that are not in the list are gone. One that is in it
     /// though it was given back is held on: its giving back was lost, with what it owed.
-    pub fn keep_write_leases(self: &Rc<Self>, kept: &[u64]) {
-        let kept: std::collections::BTreeSet<u64> = kept.iter().copied().collect();
+    pub fn keep_write_leases(self: &Rc<Self>, kept: &[u64], shared: &[u64]) {
+        let kept: BTreeSet<u64> = kept.iter().copied().collect();
+        let shared: BTreeSet<u64> = shared.iter().copied().collect();
         for given in self.unconfirmed.take() {
             let mut state = given.node.state.borrow_mut();
-            if kept.contains(&given.node.ino) && state.lease.mode() < Mode::Write {
+            let is_kept = given.alone && kept.contains(&given.node.ino);
+            if is_kept && state.lease.mode() < Mode::Write {
                 // A number below every one of the server's; a revocation that has come already
                 // follows it.
                 state.lease.grant(Mode::Write, 1);
-                state.attr = Some(given.attr);
+                let own = state.attr.replace(given.attr);
+                if let (Some(own), Some(attr)) = (own, &mut state.attr) {
+                    // It was written on since, under the ranges that were kept.
+                    attr.size = attr.size.max(own.size);
+                }
+                state.buffer.changes += 1;
+                drop(state);
+                self.want_tell(&given.node);
+            } else if state.lease.shares() {
+                // To tell it a second time changes nothing.
                 state.buffer.changes += 1;
                 drop(state);
                 self.want_tell(&given.node);
@@ -583,6 +697,7 @@ impl Core {
             let is_lost = {
                 let state = node.state.borrow();
                 state.lease.mode() == Mode::Write && !kept.contains(&node.ino)
+                    || state.lease.shares() && !shared.contains(&node.ino)
             };
             if is_lost {
                 self.lose_node(&node);
@@ -649,15 +764,14 @@ impl Core {
         let mut held = Vec::new();
         for node in self.nodes.all() {
             let mut state = node.state.borrow_mut();
-            match state.lease.mode() {
-                Mode::None => state.lease.lose(Mode::None),
-                // Grants and revocations are counted anew; the lease itself stands.
-                Mode::Write => state.lease.lose(Mode::Write),
-                Mode::Read => {
-                    state.lease.lose(Mode::None);
+            let before = state.lease.mode();
+            state.lease.come_back();
+            if matches!(before, Mode::Shared | Mode::Read) {
+                if state.lease.mode() == Mode::None {
                     state.forget();
-                    held.push(node.clone());
                 }
+                state.version += 1;
+                held.push(node.clone());
             }
             // Nobody waits for answers on a connection that is gone.
             state.answers.clear();
@@ -692,11 +806,26 @@ impl Core {
 /// Pause before a lease is asked for again that was not granted.
 const DISPUTE_PAUSE: Duration = Duration::from_millis(1);
 
+/// Ranges as messages name them.
+fn named(ranges: &RangeSet<u64>) -> Vec<proto::Range> {
+    let name = |range: &std::ops::Range<u64>| proto::Range {
+        start: range.start,
+        end: range.end,
+    };
+    ranges.iter().map(name).collect()
+}
+
 /// Ends a giving back with the answer.
 pub(crate) fn answer_revoke(node: &Node, answers: Vec<weft_rpc::Replier>, owed: Option<Setattr>) {
-    let reply = RevokeReply {
-        open: node.is_open(),
-        owed,
+    let reply = {
+        let state = node.state.borrow();
+        let ranges = state.lease.ranges();
+        RevokeReply {
+            open: node.is_open(),
+            owed,
+            kept_write: named(&ranges.write),
+            kept_read: named(&ranges.read),
+        }
     };
     for replier in answers {
         replier.send::<RevokeRequest>(&reply, weft_rpc::Payload::none());

@@ -119,19 +119,16 @@ impl Core {
             let of_inode = self.granted(&link, &reply.leases, ino);
             let (node, known) = self.take_inode(inode, of_inode);
             state = NameState::Present(ino);
-            is_old = !known.leased && node.handed_over_since(handovers);
+            is_old = !known.leased && node.handed_over_since(handovers)
+                || node.written_beyond(known.attr.size);
             found.entry = Some(known);
         }
         if granted {
             found.name_leased = self.put_name(parent, name, state, change);
         }
-        if is_old && let NameState::Present(ino) = state {
-            match self.fetch_inode(ino).await {
-                Ok((_, known)) => found.entry = Some(known),
-                // It has gone since: the reply is the last news of it.
-                Err(Errno(libc::ENOENT | libc::ESTALE)) => {}
-                Err(errno) => return Err(errno),
-            }
+        if is_old {
+            // Of another moment than what is known here; and by now the name may be another's.
+            return Box::pin(self.lookup(cred, parent, name)).await;
         }
         Ok(found)
     }

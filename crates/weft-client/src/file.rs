@@ -2,9 +2,9 @@
 //! `docs/protocols/a-write.md`).
 
 use crate::access;
-use crate::core::{Core, root_cred};
+use crate::core::{Core, Use, root_cred};
 use crate::handles::FileHandle;
-use crate::leases::Mode;
+use crate::leases::{Mode, Need};
 use crate::node::{FileLayout, Node};
 use crate::pairs::Object;
 use crate::readahead::{Chunk, slice_parts};
@@ -16,6 +16,8 @@ use weft_wire::proto::{self, Durability, op};
 
 /// A close waits where less room is left than this: what sixteen clients may have in their buffers.
 const CLOSE_ROOM: u64 = 4 << 30;
+/// A reader at the end of a file that others make longer tries this often to see a moment of it.
+const SIZE_TRIES: u32 = 4;
 /// Zeros for holes are slices of this.
 static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 /// Bytes that one copy_range call moves: the application asks again for the rest, and can be
@@ -52,7 +54,7 @@ impl Core {
                 _ => return Err(Errno(libc::EINVAL)),
             }
             // Whoever takes the last name away asks for the lease first, and then sees it open.
-            let held = self.begin(&node, Mode::Read).await?;
+            let held = self.begin(&node, Mode::Shared).await?;
             if node.unlinking.get() == 0 {
                 let attr = node.state.borrow().attr.unwrap_or(known.attr);
                 break (node, attr, held);
@@ -75,7 +77,7 @@ impl Core {
         let mask =
             if flags.read { access::READ } else { 0 } | if write { access::WRITE } else { 0 };
         access::check(&attr, cred, mask)?;
-        if flags.write && !flags.read && !node.state.borrow().lease.owns() {
+        if flags.write && !flags.read && node.state.borrow().lease.mode() == Mode::Read {
             // It will be written: the lease is fetched while the application goes on.
             let (core, node) = (self.clone(), node.clone());
             self.env.spawn("lease for writing", async move {
@@ -173,6 +175,7 @@ impl Core {
             return Err(Errno(libc::EBADF));
         };
         self.want_tell(&handle.node);
+        self.leave_if_shared(&handle.node);
         if let Some(owner) = lock_owner {
             self.drop_locks(handle.node.ino, true, owner).await?;
         }
@@ -259,12 +262,55 @@ impl Core {
         let node = &handle.node;
         self.announced(node).await;
         loop {
-            let begun = self.begin(node, Mode::Read).await?;
+            let begun = self.begin_read(node, offset, length).await?;
             self.was_read(node);
             let parts = self.read_here(&handle, offset, length).await;
             // Where the lease was lost on the way, some parts may be older than others.
             if self.has_stood(&begun) {
                 return parts;
+            }
+        }
+    }
+
+    /// Begins a use for reading; the size that is known then is the file's, as far as the bytes go.
+    async fn begin_read(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        offset: u64,
+        length: usize,
+    ) -> Result<Use> {
+        let end = offset.saturating_add(length as u64).min(FILE_BYTES_MAX);
+        let need = Need::bytes(Mode::Read, offset.min(FILE_BYTES_MAX)..end);
+        let mut tries = 0;
+        loop {
+            let begun = self.begin(node, need.clone()).await?;
+            let (is_short, version) = {
+                let state = node.state.borrow();
+                let size = state.attr.map_or(0, |attr| attr.size);
+                let is_shared = state.lease.mode() == Mode::Shared;
+                (is_shared && size < end, state.version)
+            };
+            if !is_short {
+                return Ok(begun);
+            }
+            // Others may have made the file longer. They are asked while the bytes are held but not in
+            // use; if both stay as they are, what is read then is of the moment of the answer.
+            let losses = begun.losses();
+            drop(begun);
+            let (_, known) = self.fetch_inode(node.ino).await?;
+            if let Some(begun) = self.begin_now(node, need.clone()) {
+                let state = node.state.borrow();
+                let size = state.attr.map_or(0, |attr| attr.size);
+                let is_same = begun.losses() == losses && state.version == version;
+                drop(state);
+                if is_same && (size == known.attr.size || size >= end) {
+                    return Ok(begun);
+                }
+            }
+            tries += 1;
+            if tries == SIZE_TRIES {
+                // Too much is going on there: for this moment alone.
+                return self.begin(node, Mode::Write).await;
             }
         }
     }
@@ -314,7 +360,8 @@ impl Core {
         let (core, node) = (self.clone(), node.clone());
         self.env.spawn("read ahead", async move {
             // Under the lease like any read; without one nothing is fetched.
-            let begun = core.begin_now(&node, Mode::Read);
+            let span = chunk.start..chunk.start + chunk.length;
+            let begun = core.begin_now(&node, Need::bytes(Mode::Read, span));
             let parts = match &begun {
                 Some(_) => {
                     let end = chunk.start + chunk.length;
@@ -489,11 +536,15 @@ impl Core {
         }
         self.announced(node).await;
         self.buffer_room().await?;
-        let begun = match self.begin_now(node, Mode::Write) {
-            Some(begun) => begun,
-            None => self.begin(node, Mode::Write).await?,
+        let append = append || handle.flags.append;
+        let end = offset.saturating_add(data.len() as u64).min(FILE_BYTES_MAX);
+        let need = match append {
+            // Where the file ends only one that writes alone knows.
+            true => Mode::Write.into(),
+            false => Need::bytes(Mode::Write, offset.min(FILE_BYTES_MAX)..end),
         };
-        let written = self.write_here(node, offset, data, append || handle.flags.append)?;
+        let begun = self.begin(node, need).await?;
+        let written = self.write_here(node, offset, data, append)?;
         drop(begun);
         self.pump();
         if handle.flags.sync {
@@ -535,10 +586,14 @@ impl Core {
         let fresh = end
             .next_multiple_of(BLOCK_BYTES)
             .saturating_sub(fresh_from - fresh_from % BLOCK_BYTES);
-        attr.allocated = (attr.allocated + fresh).min(grown.next_multiple_of(BLOCK_BYTES));
+        let most = grown.next_multiple_of(BLOCK_BYTES);
+        attr.allocated = (attr.allocated + fresh).min(most);
         attr.size = grown;
         attr.mtime = Some(now);
         attr.ctime = Some(now);
+        if state.lease.mode() == Mode::Shared {
+            state.buffer.allocated_more += fresh;
+        }
         state.buffer.changes += 1;
         state.version += 1;
         state.unsynced = true;

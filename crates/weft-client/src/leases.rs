@@ -1,9 +1,16 @@
 //! What this client may do with one inode: the lease, its order, its giving back.
 //!
+//! READ and WRITE cover the whole inode. Under SHARED, which several sessions hold that write a file at the
+//! same time, bytes are read and written in ranges that are granted, widened and given back one by one.
+//!
 //! Pure: events in, decisions out; `node.rs` waits and wakes, `revoke.rs` does the giving back
 //! (`docs/protocols/leases.md`). Keeps true: a grant older than the newest revocation gives nothing;
 //! a lease is given back only when no use of it is in progress and no use was served while the
 //! face was told to forget.
+
+use rangemap::RangeSet;
+use std::ops::Range;
+use weft_types::BLOCK_BYTES;
 
 /// What a lease lets its holder do; each step includes the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -11,6 +18,8 @@ pub enum Mode {
     /// Nothing.
     #[default]
     None,
+    /// Know where a file lies; read and write what ranges allow. Attributes are asked for.
+    Shared,
     /// Cache attributes, names and data.
     Read,
     /// Besides: buffer writes, own size and times.
@@ -27,11 +36,149 @@ pub enum Phase {
     Closing,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// All bytes of a file, and whatever else an inode has.
+pub const WHOLE: Range<u64> = 0..u64::MAX;
+
+/// What an operation needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// At least this on all of the inode...
+    pub mode: Mode,
+    /// ... or, under SHARED, to read or write these bytes.
+    pub span: Range<u64>,
+}
+
+impl From<Mode> for Need {
+    fn from(mode: Mode) -> Need {
+        Need { mode, span: WHOLE }
+    }
+}
+
+impl Need {
+    /// To read (or write) `span`, in whole blocks: leases are granted so.
+    pub fn bytes(mode: Mode, span: Range<u64>) -> Need {
+        let start = span.start - span.start % BLOCK_BYTES;
+        let end = span.end.max(start + 1);
+        let end = end.checked_next_multiple_of(BLOCK_BYTES);
+        Need {
+            mode,
+            span: start..end.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// It can do with a range.
+    pub fn is_partial(&self) -> bool {
+        self.span != WHOLE
+    }
+}
+
+/// The bytes that are held under SHARED.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges {
+    pub read: RangeSet<u64>,
+    pub write: RangeSet<u64>,
+}
+
+impl Ranges {
+    fn covers(&self, need: &Need) -> bool {
+        let missing: Vec<Range<u64>> = self.write.gaps(&need.span).collect();
+        match need.mode {
+            Mode::Write => missing.is_empty(),
+            _ => missing
+                .iter()
+                .all(|gap| self.read.gaps(gap).next().is_none()),
+        }
+    }
+}
+
+/// Pieces of a file that are told apart: who uses more of them gives up what others are in the way of.
+const PIECES_MAX: usize = 1024;
+
+/// Which bytes were used under a lease, and where the newest use ended. Of what others ask for the rest
+/// can go.
+#[derive(Clone, Debug, Default)]
+struct Used {
+    pieces: RangeSet<u64>,
+    newest: u64,
+}
+
+impl Used {
+    fn note(&mut self, span: &Range<u64>) {
+        self.pieces.insert(span.clone());
+        if self.pieces.len() > PIECES_MAX {
+            self.pieces.clear();
+        }
+        self.newest = span.end;
+    }
+
+    /// What of `held` is kept when another asks for `wanted`: of each range that is cut the side that
+    /// was used last, from where it was used first. Where writers are in each other's way again and
+    /// again, only what was used.
+    fn kept(&self, held: &RangeSet<u64>, wanted: &Wanted) -> RangeSet<u64> {
+        if wanted.contested {
+            let mut kept = common(held, &self.pieces);
+            kept.remove(wanted.span.clone());
+            return kept;
+        }
+        let first = self.pieces.first().map(|piece| piece.start);
+        let wanted = &wanted.span;
+        let mut kept = RangeSet::new();
+        for range in held.iter() {
+            if range.end <= wanted.start || wanted.end <= range.start {
+                kept.insert(range.clone());
+                continue;
+            }
+            let Some(first) = first else { continue };
+            let before = range.start.max(first)..wanted.start;
+            let after = wanted.end.max(first)..range.end;
+            if before.contains(&self.newest.saturating_sub(1)) {
+                kept.insert(before);
+            } else if after.contains(&self.newest.saturating_sub(1)) {
+                kept.insert(after);
+            }
+        }
+        kept
+    }
+}
+
+#[derive(Clone, Debug)]
 struct GivingBack {
     to: Mode,
+    /// What was asked for, one after the other.
+    wanted: Vec<Wanted>,
+    /// With `to` SHARED: what is kept.
+    keep: Ranges,
     seq: u64,
     phase: Phase,
+}
+
+impl GivingBack {
+    /// What the need asks for is held afterwards, too.
+    fn leaves(&self, need: &Need) -> bool {
+        self.to >= need.mode || self.to == Mode::Shared && self.keep.covers(need)
+    }
+}
+
+/// What the server wants back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub to: Mode,
+    /// With `to` SHARED: the bytes that another is to read, or write.
+    pub span: Range<u64>,
+    pub write: bool,
+    /// It has been so again and again.
+    pub contested: bool,
+}
+
+impl From<Mode> for Wanted {
+    fn from(to: Mode) -> Wanted {
+        Wanted {
+            to,
+            span: WHOLE,
+            write: true,
+            contested: false,
+        }
+    }
 }
 
 /// The lease on one inode.
@@ -43,7 +190,11 @@ pub struct LeaseState {
     giving_back: Option<GivingBack>,
     /// The client gives it back of its own accord: nothing is granted until that is done.
     leaving: bool,
-    uses: u32,
+    /// Held under SHARED.
+    ranges: Ranges,
+    read: Used,
+    written: Used,
+    uses: Vec<Need>,
     served: u64,
     /// Counts the times this lease was lost: what was learned under one count is not to be
     /// believed under another.
@@ -75,12 +226,39 @@ impl LeaseState {
 
     /// The face may keep what it is answered.
     pub fn may_keep(&self) -> bool {
-        self.mode >= Mode::Read && self.giving_back.is_none_or(|g| g.to >= Mode::Read)
+        let keeps = |g: &GivingBack| g.to >= Mode::Read;
+        self.mode >= Mode::Read && self.giving_back.as_ref().is_none_or(keeps)
     }
 
     /// The WRITE lease is held and not being given back.
     pub fn owns(&self) -> bool {
         self.mode == Mode::Write && self.giving_back.is_none()
+    }
+
+    /// The file is written beside others: size and times are owed to the server and joined there.
+    pub fn shares(&self) -> bool {
+        self.mode == Mode::Shared && !self.ranges.write.is_empty()
+    }
+
+    /// Size and times of what is written here are this client's to tell.
+    pub fn owes(&self) -> bool {
+        self.mode == Mode::Write || self.shares()
+    }
+
+    /// What is held under SHARED.
+    pub fn ranges(&self) -> &Ranges {
+        &self.ranges
+    }
+
+    /// What is held suffices for this.
+    pub fn suffices(&self, need: &Need) -> bool {
+        self.mode >= need.mode
+            || self.mode == Mode::Shared && need.is_partial() && self.ranges.covers(need)
+    }
+
+    /// Number of the newest grant.
+    pub fn granted(&self) -> u64 {
+        self.granted
     }
 
     /// See the field.
@@ -92,14 +270,14 @@ impl LeaseState {
     fn is_in_force(&self, seq: u64) -> bool {
         // A reply may be read after the revocation that followed it on the wire. While that is not
         // answered, the grant still stands, to be given back with it.
-        let follows = |g: GivingBack| g.seq > seq && g.seq == self.revoked;
-        !self.leaving && (seq > self.revoked || self.giving_back.is_some_and(follows))
+        let follows = |g: &GivingBack| g.seq > seq && g.seq == self.revoked;
+        !self.leaving && (seq > self.revoked || self.giving_back.as_ref().is_some_and(follows))
     }
 
     /// What came with a grant that was taken may be kept: it stands. What is held may be less than
     /// it gave, and that is of another time.
     pub fn stands(&self, seq: u64) -> bool {
-        self.may_answer() && self.is_in_force(seq)
+        self.mode >= Mode::Shared && self.is_in_force(seq)
     }
 
     /// A grant came. False: it is older than a revocation that has been answered, so it is void and
@@ -112,37 +290,128 @@ impl LeaseState {
             self.granted = seq;
             // A READ grant beside a WRITE lease that stands takes nothing away.
             self.mode = self.mode.max(mode);
+            if self.mode == Mode::Write {
+                self.ranges = Ranges::default();
+            }
         }
+        self.choose_kept();
         true
     }
 
+    /// Bytes were granted under SHARED. False: as [`LeaseState::grant`].
+    pub fn grant_range(&mut self, span: Range<u64>, write: bool, seq: u64) -> bool {
+        if !self.grant(Mode::Shared, seq) {
+            return false;
+        }
+        match write {
+            true => self.ranges.write.insert(span),
+            false => self.ranges.read.insert(span),
+        }
+        self.choose_kept();
+        true
+    }
+
+    /// The server is asked for this: it is used as soon as it is granted. Should it be asked back before
+    /// that, it is what is kept.
+    pub fn will_use(&mut self, need: &Need) {
+        if need.is_partial() {
+            match need.mode {
+                Mode::Write => self.written.note(&need.span),
+                _ => self.read.note(&need.span),
+            }
+        }
+    }
+
     /// A revocation came. False: it is older than one that is in progress or done.
-    pub fn begin_giving_back(&mut self, to: Mode, seq: u64) -> bool {
+    pub fn begin_giving_back(&mut self, wanted: impl Into<Wanted>, seq: u64) -> bool {
         if seq < self.revoked {
             return false;
         }
         self.revoked = seq;
-        match &mut self.giving_back {
+        let wanted = wanted.into();
+        let is_first = match &mut self.giving_back {
             Some(giving_back) => {
-                giving_back.to = giving_back.to.min(to);
+                giving_back.to = giving_back.to.min(wanted.to);
+                giving_back.wanted.push(wanted);
                 giving_back.seq = seq;
                 giving_back.phase = Phase::Forgetting;
                 false
             }
             None => {
                 self.giving_back = Some(GivingBack {
-                    to,
+                    to: wanted.to,
+                    wanted: vec![wanted],
+                    keep: Ranges::default(),
                     seq,
                     phase: Phase::Forgetting,
                 });
                 true
             }
+        };
+        self.choose_kept();
+        is_first
+    }
+
+    /// Decides what is kept of what is held now.
+    fn choose_kept(&mut self) {
+        let Some(giving_back) = &self.giving_back else {
+            return;
+        };
+        let mut asked = giving_back.wanted.iter().map(|wanted| self.kept(wanted));
+        let first = asked.next().unwrap_or_default();
+        let keep = asked.fold(first, |a, b| Ranges {
+            read: common(&a.read, &b.read),
+            write: common(&a.write, &b.write),
+        });
+        if let Some(giving_back) = &mut self.giving_back {
+            giving_back.keep = keep;
         }
+    }
+
+    /// The ranges that are kept when this is given.
+    fn kept(&self, wanted: &Wanted) -> Ranges {
+        if wanted.to != Mode::Shared {
+            return Ranges::default();
+        }
+        let whole: RangeSet<u64> = [WHOLE].into_iter().collect();
+        match self.mode {
+            Mode::Write => Ranges {
+                read: RangeSet::new(),
+                write: self.written.kept(&whole, wanted),
+            },
+            Mode::Shared => Ranges {
+                read: match wanted.write {
+                    true => self.read.kept(&self.ranges.read, wanted),
+                    false => self.ranges.read.clone(),
+                },
+                write: self.written.kept(&self.ranges.write, wanted),
+            },
+            Mode::None | Mode::Read => Ranges::default(),
+        }
+    }
+
+    /// The server asks only what is owed; older grants that have not arrived are void, as it takes
+    /// what is held now for all. False: it is older than a revocation that has come.
+    pub fn report(&mut self, seq: u64) -> bool {
+        if seq < self.revoked {
+            return false;
+        }
+        self.revoked = seq;
+        true
     }
 
     /// What the lease becomes when it has been given back; None if it is not being.
     pub fn giving_back_to(&self) -> Option<Mode> {
-        self.giving_back.map(|g| g.to)
+        self.giving_back.as_ref().map(|g| g.to)
+    }
+
+    /// These bytes may be written when what is asked back has been given.
+    pub fn keeps_written(&self, span: Range<u64>) -> bool {
+        let need = Need {
+            mode: Mode::Write,
+            span,
+        };
+        self.giving_back.as_ref().is_none_or(|g| g.leaves(&need))
     }
 
     /// Uses served so far while the face was forgetting.
@@ -159,7 +428,15 @@ impl LeaseState {
 
     /// No use is in progress.
     pub fn is_idle(&self) -> bool {
-        self.uses == 0
+        self.uses.is_empty()
+    }
+
+    /// No use is in progress of what is being given back.
+    pub fn is_free(&self) -> bool {
+        match &self.giving_back {
+            Some(giving_back) => self.uses.iter().all(|need| giving_back.leaves(need)),
+            None => true,
+        }
     }
 
     /// The giving back is over: the lease is what was asked for, unless a newer grant came.
@@ -169,18 +446,45 @@ impl LeaseState {
         {
             if giving_back.to < Mode::Read {
                 self.losses += 1;
+                self.ranges = giving_back.keep;
             }
             self.mode = self.mode.min(giving_back.to);
+            self.forget_use();
         }
+    }
+
+    fn forget_use(&mut self) {
+        if self.mode == Mode::None {
+            (self.read, self.written) = (Used::default(), Used::default());
+        }
+    }
+
+    /// The connection was lost: grants and revocations are counted from nothing, and what others may
+    /// read, too, is given back. What is written here alone stands.
+    pub fn come_back(&mut self) {
+        let keeps = match self.mode {
+            Mode::Shared if self.shares() => {
+                self.losses += 1;
+                self.ranges.read.clear();
+                Mode::Shared
+            }
+            Mode::Write => Mode::Write,
+            Mode::None | Mode::Shared | Mode::Read => Mode::None,
+        };
+        self.lose(keeps);
     }
 
     /// Everything is lost (session ended, or taken up at a server that began anew): grants and
     /// revocations are counted from nothing.
     pub fn lose(&mut self, to: Mode) {
-        if to < Mode::Read && self.mode >= Mode::Read {
+        if to < Mode::Read && self.mode > to {
             self.losses += 1;
         }
         self.mode = self.mode.min(to);
+        if self.mode != Mode::Shared {
+            self.ranges = Ranges::default();
+        }
+        self.forget_use();
         self.granted = 0;
         self.revoked = 0;
         self.giving_back = None;
@@ -191,6 +495,7 @@ impl LeaseState {
         self.leaving = true;
         self.losses += 1;
         self.mode = Mode::None;
+        self.ranges = Ranges::default();
     }
 
     /// It is being given back unasked.
@@ -198,30 +503,32 @@ impl LeaseState {
         self.leaving
     }
 
-    /// The server has it back, and granted READ with the answer if `granted` says so. Everything
+    /// The server has it back, and granted READ or SHARED with the answer if `granted` says so. Everything
     /// granted before that is void. False if nothing is held now.
-    pub fn left(&mut self, granted: Option<u64>) -> bool {
+    pub fn left(&mut self, granted: Option<(Mode, u64)>) -> bool {
         self.leaving = false;
         match granted {
-            Some(seq) => {
+            Some((mode, seq)) => {
                 self.revoked = self.revoked.max(seq.saturating_sub(1));
-                self.grant(Mode::Read, seq)
+                self.grant(mode.min(Mode::Read), seq)
             }
             None => false,
         }
     }
 
-    /// An operation that needs `mode` wants to begin.
-    pub fn begin(&mut self, mode: Mode) -> Admission {
-        match self.giving_back {
-            None if self.mode >= mode => {}
+    /// An operation wants to begin.
+    pub fn begin(&mut self, need: impl Into<Need>) -> Admission {
+        let need = need.into();
+        let suffices = self.suffices(&need);
+        match &self.giving_back {
+            None if suffices => {}
             None => return Admission::Ask,
             Some(giving_back) => {
-                if self.mode < mode {
+                if !suffices {
                     return Admission::Wait;
                 }
                 // What the lease keeps is not touched by its giving back.
-                if giving_back.to < mode {
+                if !giving_back.leaves(&need) {
                     if giving_back.phase == Phase::Closing {
                         return Admission::Wait;
                     }
@@ -229,16 +536,26 @@ impl LeaseState {
                 }
             }
         }
-        self.uses += 1;
+        self.will_use(&need);
+        self.uses.push(need);
         Admission::Begun
     }
 
-    /// A use that was begun is over. True if it was the last one.
-    pub fn ended(&mut self) -> bool {
-        debug_assert!(self.uses > 0, "a use ended twice");
-        self.uses = self.uses.saturating_sub(1);
-        self.uses == 0
+    /// A use that was begun is over. True if others may have waited for that.
+    pub fn ended(&mut self, need: &Need) -> bool {
+        match self.uses.iter().position(|begun| begun == need) {
+            Some(at) => {
+                self.uses.swap_remove(at);
+            }
+            None => debug_assert!(false, "a use ended twice"),
+        }
+        self.is_idle() || self.giving_back.is_some()
     }
+}
+
+/// What is in both.
+fn common(a: &RangeSet<u64>, b: &RangeSet<u64>) -> RangeSet<u64> {
+    a.intersection(b).collect()
 }
 
 #[cfg(test)]
@@ -287,7 +604,7 @@ mod tests {
         assert_eq!(lease.served(), 1);
         lease.set_phase(Phase::Closing);
         assert!(!lease.is_idle());
-        assert!(lease.ended());
+        assert!(lease.ended(&Mode::Write.into()));
         assert_eq!(lease.begin(Mode::Read), Admission::Wait);
         lease.finish_giving_back();
         assert_eq!(lease.begin(Mode::Read), Admission::Ask);
@@ -338,14 +655,150 @@ mod tests {
             !lease.grant(Mode::Write, 8),
             "given before the server had it back"
         );
-        assert!(lease.left(Some(9)));
+        assert!(lease.left(Some((Mode::Read, 9))));
         assert_eq!(lease.mode(), Mode::Read);
         assert!(!lease.grant(Mode::Write, 8), "read late");
         lease.leave();
         assert!(lease.begin_giving_back(Mode::None, 12));
         lease.finish_giving_back();
-        assert!(!lease.left(Some(11)), "revoked since");
+        assert!(!lease.left(Some((Mode::Read, 11))), "revoked since");
         assert_eq!(lease.mode(), Mode::None);
+    }
+
+    fn shared(write: Range<u64>, seq: u64) -> LeaseState {
+        let mut lease = LeaseState::default();
+        assert!(lease.grant_range(write, true, seq));
+        lease
+    }
+
+    fn part(span: Range<u64>, write: bool) -> Wanted {
+        Wanted {
+            to: Mode::Shared,
+            span,
+            write,
+            contested: false,
+        }
+    }
+
+    const K: u64 = BLOCK_BYTES;
+
+    #[test]
+    fn bytes_are_used_where_ranges_allow_it() {
+        let mut lease = shared(0..8 * K, 1);
+        assert!(!lease.may_answer() && lease.shares());
+        let write = |span| Need::bytes(Mode::Write, span);
+        assert_eq!(lease.begin(write(5..6)), Admission::Begun);
+        assert_eq!(lease.begin(write(7 * K..9 * K)), Admission::Ask);
+        assert_eq!(lease.begin(Mode::Write), Admission::Ask);
+        assert_eq!(lease.begin(Mode::Read), Admission::Ask);
+        assert_eq!(lease.begin(Mode::Shared), Admission::Begun);
+        assert!(lease.grant_range(8 * K..20 * K, false, 2));
+        let read = Need::bytes(Mode::Read, 7 * K..9 * K);
+        assert_eq!(lease.begin(read), Admission::Begun);
+        assert_eq!(lease.begin(write(7 * K..9 * K)), Admission::Ask);
+    }
+
+    #[test]
+    fn of_a_whole_lease_the_part_in_use_is_kept() {
+        let mut lease = held(Mode::Write, 1);
+        assert_eq!(
+            lease.begin(Need::bytes(Mode::Write, 4 * K..5 * K)),
+            Admission::Begun
+        );
+        lease.ended(&Need::bytes(Mode::Write, 4 * K..5 * K));
+        assert!(lease.begin_giving_back(part(9 * K..10 * K, true), 2));
+        // What is kept is used on meanwhile, the rest is not.
+        lease.set_phase(Phase::Closing);
+        let kept = Need::bytes(Mode::Write, 5 * K..6 * K);
+        assert_eq!(lease.begin(kept), Admission::Begun);
+        assert!(lease.is_free() && !lease.is_idle());
+        let gone = Need::bytes(Mode::Write, 9 * K..9 * K + 1);
+        assert_eq!(lease.begin(gone.clone()), Admission::Wait);
+        lease.finish_giving_back();
+        assert_eq!(lease.mode(), Mode::Shared);
+        assert_eq!(lease.ranges().write, set(&[(4 * K, 9 * K)]));
+        assert_eq!(lease.begin(gone), Admission::Ask);
+        // What is asked back before it has come is kept, too, where it is to be used.
+        let mut lease = LeaseState::default();
+        lease.will_use(&Need::bytes(Mode::Write, 4 * K..5 * K));
+        assert!(lease.begin_giving_back(part(9 * K..10 * K, true), 2));
+        assert!(lease.grant(Mode::Write, 1));
+        lease.finish_giving_back();
+        assert_eq!(lease.ranges().write, set(&[(4 * K, 9 * K)]));
+        // What was never used is all given.
+        let mut lease = held(Mode::Write, 1);
+        assert!(lease.begin_giving_back(part(0..K, true), 2));
+        lease.finish_giving_back();
+        assert!(!lease.shares() && lease.mode() == Mode::Shared);
+    }
+
+    fn set(ranges: &[(u64, u64)]) -> RangeSet<u64> {
+        ranges.iter().map(|&(start, end)| start..end).collect()
+    }
+
+    #[test]
+    fn the_side_that_was_used_last_is_kept() {
+        let held = set(&[(0, 100), (200, 300)]);
+        let kept = |spans: &[(u64, u64)], wanted| {
+            let mut used = Used::default();
+            for &(start, end) in spans {
+                used.note(&(start..end));
+            }
+            used.kept(&held, &part(wanted, true))
+        };
+        assert_eq!(kept(&[(20, 30)], 40..50), set(&[(20, 40), (200, 300)]));
+        let both = [(20, 30), (60, 70)];
+        assert_eq!(kept(&both, 40..50), set(&[(50, 100), (200, 300)]));
+        assert_eq!(kept(&[(60, 70)], 40..50), set(&[(60, 100), (200, 300)]));
+        assert_eq!(kept(&[(40, 50)], 40..50), set(&[(200, 300)]));
+        assert_eq!(kept(&[], 40..50), set(&[(200, 300)]));
+        assert_eq!(kept(&[(0, 5)], 150..160), set(&[(0, 100), (200, 300)]));
+        let mut used = Used::default();
+        for start in [10, 30, 50, 70, 150, 250] {
+            used.note(&(start..start + 10));
+        }
+        let again = Wanted {
+            contested: true,
+            ..part(40..55, true)
+        };
+        let kept = used.kept(&held, &again);
+        let own = [(10, 20), (30, 40), (55, 60), (70, 80), (250, 260)];
+        assert_eq!(kept, set(&own));
+    }
+
+    #[test]
+    fn readers_need_not_give_back_what_another_reads() {
+        let mut lease = LeaseState::default();
+        assert!(lease.grant_range(0..WHOLE.end, false, 1));
+        assert!(lease.begin_giving_back(part(0..K, false), 2));
+        lease.finish_giving_back();
+        assert!(lease.suffices(&Need::bytes(Mode::Read, 0..K)));
+        assert!(lease.begin_giving_back(part(0..K, true), 3));
+        lease.finish_giving_back();
+        assert!(!lease.suffices(&Need::bytes(Mode::Read, 0..K)));
+    }
+
+    #[test]
+    fn who_reports_keeps_all_but_what_has_not_come() {
+        let mut lease = shared(0..K, 4);
+        assert!(lease.report(6));
+        assert!(!lease.grant_range(K..2 * K, true, 5));
+        assert!(lease.shares());
+        assert!(!lease.report(5));
+    }
+
+    #[test]
+    fn with_a_connection_what_others_may_read_is_lost() {
+        let mut lease = shared(0..K, 4);
+        lease.grant_range(K..9 * K, false, 5);
+        lease.come_back();
+        assert!(lease.shares());
+        assert!(!lease.suffices(&Need::bytes(Mode::Read, K..2 * K)));
+        let mut reader = LeaseState::default();
+        reader.grant_range(0..K, false, 5);
+        reader.come_back();
+        assert_eq!(reader.mode(), Mode::None);
+        assert_eq!(*reader.ranges(), Ranges::default());
     }
 
     #[test]

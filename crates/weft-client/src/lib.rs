@@ -36,6 +36,6 @@ mod to_the_end;
 mod types;
 mod writeback;
 
-pub use api::{Client, ClientError};
+pub use api::{Believed, Client, ClientError};
 pub use settings::Settings;
 pub use types::*;

@@ -80,7 +80,9 @@ impl Core {
             return false;
         };
         // Remains of a shorter size have to go first, which only the WRITE lease allows.
-        if state.aside.is_empty() || state.trim.is_some() {
+        // And beside others that write the file, no bytes but those of its ranges are this client's.
+        let is_shared = state.lease.mode() == Mode::Shared;
+        if state.aside.is_empty() || state.trim.is_some() || is_shared {
             return false;
         }
         while let Some((offset, data)) = state.aside.pop_front() {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use weft_env::Mono;
 use weft_rpc::Replier;
-use weft_types::{FixedMap, PairId, StripeMap};
+use weft_types::{BLOCK_BYTES, FixedMap, PairId, StripeMap};
 use weft_wire::proto::{self, Durability, Protocol};
 
 /// How many candidates are looked at before the table is allowed to grow beyond its limit: busy
@@ -71,6 +71,8 @@ pub(crate) struct Buffer {
     /// Counts changes of size, times and allocation made here; what the server was told.
     pub changes: u64,
     pub told: u64,
+    /// Bytes allocated here, beside others that write the file, that the server was not told of.
+    pub allocated_more: u64,
     /// A message that tells them is on its way.
     pub telling: bool,
     /// Stands in the queue of nodes that are to tell.
@@ -181,6 +183,13 @@ impl Node {
         })
     }
 
+    /// Beside others that write the file, this client has written beyond `size`.
+    pub fn written_beyond(&self, size: u64) -> bool {
+        let state = self.state.borrow();
+        let written = state.attr.map_or(0, |attr| attr.size);
+        state.lease.shares() && written > size
+    }
+
     /// Size and times were told with the answer to a revocation after so many handovers: what was
     /// asked of the server before that, and came without a lease, may not know them.
     pub fn handed_over_since(&self, handovers: u64) -> bool {
@@ -212,6 +221,15 @@ impl Node {
 }
 
 impl NodeState {
+    /// All that is not with the servers yet lies in what this client keeps of the lease that it gives
+    /// back.
+    pub fn keeps_all_written(&self) -> bool {
+        let waiting = self.buffer.waiting.ranges(0);
+        let flying = self.buffer.flying.ranges(0);
+        let mut written = waiting.chain(flying);
+        written.all(|(start, end)| self.lease.keeps_written(start..end))
+    }
+
     /// What operations under a lease need is known.
     pub fn is_usable(&self) -> bool {
         self.attr.is_some_and(|attr| {
@@ -229,11 +247,42 @@ impl NodeState {
         self.version += 1;
     }
 
+    /// The file, which several wrote, is this client's alone now: what the server says of it holds, and
+    /// what was written here and not told yet.
+    pub fn take_over(&mut self, attr: &Attr) {
+        let mut new = *attr;
+        if let Some(old) = self.attr.filter(|_| self.buffer.owes()) {
+            new.size = new.size.max(old.size);
+            let more = std::mem::take(&mut self.buffer.allocated_more);
+            let most = new.size.next_multiple_of(BLOCK_BYTES).max(new.allocated);
+            new.allocated = new.allocated.saturating_add(more).min(most);
+            if later(old.mtime, new.mtime) {
+                (new.mtime, new.ctime) = (old.mtime, old.ctime);
+            }
+        }
+        self.attr = Some(new);
+    }
+
     /// Takes over attributes that the server told. Where this client owns size and times, its own
     /// stand.
     pub fn take_attr(&mut self, attr: &Attr) {
         let mut new = *attr;
-        if let Some(old) = &self.attr {
+        if let Some(old) = &mut self.attr {
+            if self.lease.mode() == Mode::Shared {
+                // Others write, too, and a file does not shrink by that.
+                new.size = new.size.max(old.size);
+                new.mtime = if later(old.mtime, new.mtime) {
+                    old.mtime
+                } else {
+                    new.mtime
+                };
+                if old.change > new.change {
+                    old.size = new.size;
+                    return;
+                }
+                self.attr = Some(new);
+                return;
+            }
             if old.change > new.change {
                 return;
             }
@@ -323,7 +372,7 @@ impl NodeTable {
                 order.push_back(ino);
                 continue;
             }
-            if node.state.borrow().lease.mode() == Mode::Write {
+            if node.state.borrow().lease.owes() {
                 owners.push(node.clone());
                 order.push_back(ino);
                 // Each of them is a message.

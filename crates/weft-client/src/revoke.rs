@@ -1,8 +1,8 @@
 //! Giving leases back when the server asks: the face forgets, uses end, data is written back, then
 //! the answer (`docs/protocols/leases.md`).
 
-use crate::core::{Core, GivenBack, answer_revoke, mode_of};
-use crate::leases::{Mode, Phase};
+use crate::core::{Core, GivenBack, answer_revoke, wanted_by};
+use crate::leases::{Mode, Phase, WHOLE};
 use crate::node::{Node, NodeState};
 use std::cell::RefMut;
 use std::rc::Rc;
@@ -22,13 +22,25 @@ impl Core {
         revoke: RevokeRequest,
         replier: Replier,
     ) {
+        tracing::trace!(
+            session = self.session.id(),
+            ?revoke,
+            "a lease is asked back"
+        );
         let node = self.nodes.get_or_new(revoke.ino);
+        let Some(mut wanted) = wanted_by(&revoke) else {
+            return self.on_report(&node, revoke.seq, replier);
+        };
+        if !node.is_open() {
+            // It will not be used here soon.
+            wanted.span = WHOLE;
+            wanted.write = true;
+        }
         let begun = {
             let mut state = node.state.borrow_mut();
             state.answers.push(replier);
             state.unlinked |= revoke.unlinking;
-            let to = mode_of(revoke.to());
-            let begun = state.lease.begin_giving_back(to, revoke.seq);
+            let begun = state.lease.begin_giving_back(wanted, revoke.seq);
             if !begun && state.lease.giving_back_to().is_none() {
                 // Older than one that has been answered: there is nothing left to give.
                 self.answer(&node, state, None);
@@ -38,12 +50,8 @@ impl Core {
         };
         if begun {
             let (core, connection) = (self.clone(), connection.clone());
-            let is_news = revoke.held() == LeaseMode::LeaseWrite
-                && node.state.borrow().lease.mode() < Mode::Write;
             self.env.spawn("revocation", async move {
-                if is_news {
-                    core.awaited_grant(&node).await;
-                }
+                core.awaited_grant(&node, &revoke).await;
                 core.give_back_lease(&node, &connection).await;
                 core.make_room();
             });
@@ -52,13 +60,18 @@ impl Core {
 
     /// Waits for the reply to a question for this lease that is on its way: it brings what is asked
     /// back here.
-    async fn awaited_grant(&self, node: &Node) {
+    async fn awaited_grant(&self, node: &Node, revoke: &RevokeRequest) {
         let answered = async {
             loop {
                 let wake = node.wake.notified();
                 {
                     let state = node.state.borrow();
-                    if !state.asking || state.lease.mode() == Mode::Write {
+                    let has_come = match revoke.held() {
+                        LeaseMode::LeaseWrite => state.lease.mode() == Mode::Write,
+                        LeaseMode::LeaseShared => state.lease.granted() >= revoke.granted,
+                        LeaseMode::LeaseNone | LeaseMode::LeaseRead => true,
+                    };
+                    if !state.asking || has_come {
                         return;
                     }
                 }
@@ -67,6 +80,20 @@ impl Core {
         };
         // If the reply was lost there is nothing to wait for.
         let _ = self.env.timeout(GRANT_PATIENCE, answered).await;
+    }
+
+    /// The server asks what is owed; nothing is given back.
+    fn on_report(self: &Rc<Self>, node: &Rc<Node>, seq: u64, replier: Replier) {
+        let mut state = node.state.borrow_mut();
+        state.answers.push(replier);
+        if state.lease.giving_back_to().is_some() {
+            // It is told with that.
+            return;
+        }
+        state.lease.report(seq);
+        let owed = self.hand_over(node, &mut state);
+        self.answer(node, state, owed);
+        self.leave_if_shared(node);
     }
 
     async fn give_back_lease(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection) {
@@ -100,7 +127,9 @@ impl Core {
             self.uses_end(node).await;
             self.write_aside(node);
             // What cannot be written is lost; the file's next fsync or close says so.
-            if let Err(errno) = self.flush_data(node).await {
+            if node.state.borrow().keeps_all_written() {
+                // It stays this client's to write.
+            } else if let Err(errno) = self.flush_data(node).await {
                 tracing::warn!(ino = node.ino, %errno, "write-back for a revocation failed");
             }
             // Pages that were held, or have come since, under a use that has ended by now.
@@ -128,42 +157,51 @@ impl Core {
             // The session was taken up or lost meanwhile: that has settled everything.
             return;
         }
-        let was_owner = state.lease.mode() == Mode::Write;
-        let attr = state.attr;
-        // A file that is being cut owes nothing but a time of access: its size is the server's.
-        let owed = (was_owner && state.buffer.owes() && !state.cutting)
-            .then(|| attr.map(|attr| owed_setattr(node.ino, &attr)))
-            .flatten();
+        let owed = self.hand_over(node, &mut state);
         state.lease.finish_giving_back();
-        if state.lease.mode() < Mode::Write && was_owner {
-            state.buffer.told = state.buffer.changes;
-        }
-        if state.lease.mode() == Mode::None {
-            state.forget();
-        } else if owed.is_some() {
+        match state.lease.mode() {
+            Mode::None => state.forget(),
+            // What it may use is asked for with where the file lies.
+            Mode::Shared if !state.lease.shares() => state.forget(),
+            Mode::Shared => {
+                state.xattr_names = None;
+                state.version += 1;
+            }
             // The server takes over what was owed after the changes whose replies are on their way,
             // so these would bring older sizes and times: it is asked anew.
-            state.attr = None;
-        }
-        if owed.is_some()
-            && let Some(attr) = attr
-        {
-            self.handovers.set(self.handovers.get() + 1);
-            state.handover = self.handovers.get();
-            self.unconfirmed.borrow_mut().push(GivenBack {
-                node: node.clone(),
-                generation: self.session.generation(),
-                attr,
-            });
+            Mode::Read | Mode::Write if owed.is_some() => state.attr = None,
+            Mode::Read | Mode::Write => {}
         }
         debug_assert!(!state.answers.is_empty() || !connection.is_open());
         self.answer(node, state, owed);
     }
 
+    /// What is owed to the server, if this client owes: it is told with an answer, and kept until that
+    /// has arrived for good.
+    fn hand_over(&self, node: &Rc<Node>, state: &mut NodeState) -> Option<Setattr> {
+        if !state.lease.owes() {
+            return None;
+        }
+        let owes = state.buffer.owes();
+        state.buffer.told = state.buffer.changes;
+        let more = std::mem::take(&mut state.buffer.allocated_more);
+        // A file that is being cut owes nothing but a time of access: its size is the server's.
+        let attr = state.attr.filter(|_| owes && !state.cutting)?;
+        self.handovers.set(self.handovers.get() + 1);
+        state.handover = self.handovers.get();
+        self.unconfirmed.borrow_mut().push(GivenBack {
+            node: node.clone(),
+            generation: self.session.generation(),
+            attr,
+            alone: state.lease.mode() == Mode::Write,
+        });
+        Some(owed_setattr(node.ino, &attr, more))
+    }
+
     async fn uses_end(&self, node: &Node) {
         loop {
             let wake = node.wake.notified();
-            if node.state.borrow().lease.is_idle() {
+            if node.state.borrow().lease.is_free() {
                 return;
             }
             wake.await;
@@ -184,14 +222,15 @@ impl Core {
     }
 }
 
-/// Size and times as the holder of the WRITE lease tells them.
-pub(crate) fn owed_setattr(ino: u64, attr: &crate::types::Attr) -> Setattr {
+/// Size and times as one that writes tells them; `more` bytes were allocated beside what others that write the file have.
+pub(crate) fn owed_setattr(ino: u64, attr: &crate::types::Attr, more: u64) -> Setattr {
     Setattr {
         ino,
         size: Some(attr.size),
         atime: attr.atime,
         mtime: attr.mtime,
         allocated: Some(attr.allocated),
+        allocated_more: (more > 0).then_some(more),
         owed: true,
         ..Setattr::default()
     }

@@ -431,7 +431,11 @@ impl Session {
         if request.session != 0 {
             // Coming back gives back what the service may treat as held: READ leases on anything.
             core.drop_read_leases().await;
-            (request.open_inodes, request.write_leases) = core.held();
+            (
+                request.open_inodes,
+                request.write_leases,
+                request.shared_leases,
+            ) = core.held();
         }
         let sent = self.env.now();
         let call = connection.call(&request, Payload::none());
@@ -463,7 +467,7 @@ impl Session {
         self.generation.set(self.generation.get() + 1);
         core.pairs.learn_view(reply.view.as_ref(), &reply.pairs);
         if taken_up {
-            core.keep_write_leases(&reply.write_leases);
+            core.keep_write_leases(&reply.write_leases, &reply.shared_leases);
         }
         self.believe_from(sent);
         *self.link.borrow_mut() = Some(Link {

@@ -7,7 +7,7 @@
 //! them are made; a flush waits for what was written before it began, not for what comes after.
 
 use crate::changes::Write;
-use crate::core::{Core, root_cred};
+use crate::core::{Core, mode_of, root_cred};
 use crate::leases::Mode;
 use crate::node::{FileLayout, Node, NodeState};
 use crate::owed::Owed;
@@ -359,6 +359,7 @@ impl Core {
         let tells = state.buffer.is_clean() && std::mem::take(&mut state.buffer.tell_then);
         drop(state);
         node.wake.notify_waiters();
+        self.leave_if_shared(node);
         if tells {
             self.want_tell(node);
         }
@@ -424,7 +425,7 @@ impl Core {
                 if state.buffer.told >= target {
                     return Ok(());
                 }
-                let Some(attr) = state.attr.filter(|_| state.lease.mode() == Mode::Write) else {
+                let Some(attr) = state.attr.filter(|_| state.lease.owes()) else {
                     // Given back, with the answer to the revocation.
                     state.buffer.told = state.buffer.changes;
                     return Ok(());
@@ -434,10 +435,12 @@ impl Core {
                     None
                 } else {
                     state.buffer.telling = true;
-                    Some((owed_setattr(node.ino, &attr), state.buffer.changes))
+                    let more = std::mem::take(&mut state.buffer.allocated_more);
+                    let owed = owed_setattr(node.ino, &attr, more);
+                    Some((owed, state.buffer.changes, more))
                 }
             };
-            let Some((owed, changes)) = owed else {
+            let Some((owed, changes, more)) = owed else {
                 self.patiently(async {
                     wake.await;
                     Ok(())
@@ -465,8 +468,36 @@ impl Core {
                     state.buffer.told = state.buffer.told.max(changes);
                     return Ok(());
                 }
-                Err(errno) => return Err(errno),
+                Err(errno) => {
+                    state.buffer.allocated_more += more;
+                    return Err(errno);
+                }
             }
+        }
+    }
+
+    /// What several write is told before the server is asked about it.
+    pub async fn tell_if_shared(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+        let owes = {
+            let state = node.state.borrow();
+            state.lease.shares() && state.buffer.owes() && !state.cutting
+        };
+        match owes {
+            true => self.tell(node).await,
+            false => Ok(()),
+        }
+    }
+
+    /// A file that is not open any more is not written beside others either: whoever reads it then can
+    /// have it whole.
+    pub fn leave_if_shared(self: &Rc<Self>, node: &Rc<Node>) {
+        let leaves = {
+            let state = node.state.borrow();
+            let is_over = !node.is_open() && state.buffer.is_clean();
+            is_over && state.lease.shares() && !state.lease.is_leaving()
+        };
+        if leaves {
+            self.leave(node.clone());
         }
     }
 
@@ -498,8 +529,9 @@ impl Core {
         }
         {
             let mut state = node.state.borrow_mut();
+            let shares = state.lease.shares() && state.lease.giving_back_to().is_none();
             let in_use = node.is_open()
-                || !state.lease.owns()
+                || !(state.lease.owns() || shares)
                 || !state.lease.is_idle()
                 || !state.buffer.is_clean()
                 || state.buffer.owes()
@@ -517,7 +549,8 @@ impl Core {
             .await;
         let granted = given.as_ref().ok().and_then(|(reply, link)| {
             let lease = reply.leases.iter().find(|lease| lease.ino == node.ino)?;
-            (link.generation == self.session.generation()).then_some(lease.seq)
+            let granted = (mode_of(lease.mode()), lease.seq);
+            (link.generation == self.session.generation()).then_some(granted)
         });
         let is_held = {
             let mut state = node.state.borrow_mut();
@@ -530,7 +563,7 @@ impl Core {
             is_held
         };
         node.wake.notify_waiters();
-        if !is_held {
+        if !is_held || node.state.borrow().lease.mode() < Mode::Read {
             self.invalidate(node).await;
         }
     }

@@ -4,7 +4,7 @@
 use crate::link::TwinError;
 use crate::marks::regions_in;
 use crate::server::{Node, from_name, to_name};
-use crate::settle::{self, Unsettled};
+use crate::settle::{self, Manner, Unsettled};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
@@ -69,6 +69,9 @@ async fn fence(node: &Rc<Node>, message: &proto::FenceRequest) -> Result<Vec<u64
             Err(Unsettled::Stale | Unsettled::Lost) => {
                 last = Failed::Unavailable("the twin cannot be reached".into());
             }
+            Err(Unsettled::Unconfirmed) => {
+                last = Failed::Unavailable("a client's copies are on their way".into());
+            }
             Err(Unsettled::Errno(errno)) => last = Failed::Errno(errno),
             Err(_) => last = Failed::Errno(libc::EIO),
         }
@@ -99,7 +102,12 @@ async fn settle_all(
     for &object in objects {
         if with_twin {
             for region in dirty_on_either(node, state, object).await? {
-                settle::settle_region(node, state.epoch, region, settle::from_here(node)).await?;
+                // Other sessions may be writing the object, and send copies to the twin themselves.
+                let manner = Manner {
+                    carefully: true,
+                    ..settle::from_here(node)
+                };
+                settle::settle_region(node, state.epoch, region, manner).await?;
             }
         }
         // Writes of the session that were in progress have ended: they hold their blocks.

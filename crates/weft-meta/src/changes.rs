@@ -3,8 +3,10 @@
 //! A change is checked (epoch, session, repetition), what others may have cached of what it touches is
 //! revoked, it is applied, and it is answered when it is committed.
 
+use crate::ranges::{self, WHOLE};
 use crate::revocations::Conflict;
 use crate::server::{Core, Meta};
+use std::ops::Range;
 use std::rc::Rc;
 use weft_namespace::{State, Touch};
 use weft_rpc::{Connection, Payload, Replier};
@@ -58,6 +60,17 @@ pub(crate) fn on_change(
     request: ChangeRequest,
     replier: Replier,
 ) {
+    let since = core.leases.next_seq();
+    change(meta, core, connection, request, (since, replier));
+}
+
+fn change(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: ChangeRequest,
+    (since, replier): (u64, Replier),
+) {
     let session = match core.check(connection, request.session, request.epoch) {
         Ok(session) => session,
         Err(failed) => return replier.fail(failed),
@@ -89,7 +102,7 @@ pub(crate) fn on_change(
     if let Some(failed) = core.commits.refusal() {
         return replier.fail(failed);
     }
-    let entry = Entry {
+    let mut entry = Entry {
         session: session.0,
         operation: request.operation,
         acknowledged_below: request.acknowledged_below,
@@ -97,8 +110,15 @@ pub(crate) fn on_change(
         op: request.op,
         ..Entry::default()
     };
+    let asked = match core.bytes_asked(&entry) {
+        Ok(asked) => asked,
+        Err(failed) => return replier.fail(failed),
+    };
     let touched = core.touched(&entry);
-    let conflict = conflicts(meta, core, session, &entry, &touched);
+    let conflict = match &asked {
+        Some((ino, span)) => meta.clear_range(core, *ino, session, span, true),
+        None => conflicts(meta, core, session, &entry, &touched, since),
+    };
     if let Some(conflict) = conflict {
         let request = ChangeRequest {
             session: entry.session,
@@ -111,26 +131,53 @@ pub(crate) fn on_change(
         };
         let connection = connection.clone();
         let wants = touched.iter().map(|touch| touch.ino).collect();
+        let claim = asked.map_or(WHOLE, |(_, span)| span);
         return meta.wait_for(
             core,
             conflict,
-            wants,
+            (wants, claim),
             replier,
             move |meta, core, replier| {
-                on_change(meta, core, &connection, request, replier);
+                change(meta, core, &connection, request, (since, replier));
             },
         );
     }
+    let shares = asked
+        .as_ref()
+        .is_some_and(|asked| core.shares(asked, session));
+    journaled(&mut entry, shares);
+    let owed = core.owed_by_sharer(&entry);
     let lock = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
         Some(Op::SetLock(lock)) => Some(*lock),
         _ => None,
     };
     let grants = grants(&entry, &touched);
     let opens = entry.op.as_ref().is_some_and(opens);
+    let drops = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
+        Some(Op::DropLease(drop)) => Some(Ino(drop.ino)),
+        _ => None,
+    };
     let (mut reply, sn) = meta.apply(core, entry);
-    let leases = leases_for(meta, core, session, want_leases, &grants, &reply);
+    if let Some((ino, before)) = owed {
+        core.note_told(ino, session, 0, before);
+    }
+    if let Some(ino) = drops {
+        core.ranges.remove(ino, session);
+    }
+    let mut leases = Vec::new();
+    match asked.filter(|_| reply.failure_errno == 0) {
+        Some((ino, span)) if shares => {
+            leases.push(meta.grant_range(core, ino, session, &span, true));
+        }
+        alone => {
+            if let Some((ino, _)) = alone {
+                core.ranges.remove(ino, session);
+            }
+            leases = leases_for(meta, core, session, want_leases, &grants, &reply);
+        }
+    }
     // The holder of the WRITE lease is asked in any case.
-    let is_writer = |ino| core.state.write_lease(ino) == Some(session);
+    let is_writer = |ino| core.state.writes(ino, session);
     let is_asked = reply
         .attr
         .as_ref()
@@ -209,6 +256,7 @@ fn leases_for(
     }
     let made = reply.attr.as_ref().map(|attr| Ino(attr.ino));
     let mut inos: Vec<Ino> = grants.iter().copied().chain(made).collect();
+    inos.retain(|ino| core.state.exists(*ino));
     inos.sort_unstable();
     inos.dedup();
     let mut leases = Vec::new();
@@ -221,7 +269,59 @@ fn leases_for(
     leases
 }
 
+/// Makes of what a client asks for what stands in the journal: which bytes it will write is not, whether
+/// others write them too is.
+fn journaled(entry: &mut Entry, shares: bool) {
+    if let Some(Op::WriteLease(lease)) = entry.op.as_mut().and_then(|op| op.op.as_mut()) {
+        (lease.start, lease.end, lease.shared) = (0, 0, shares);
+    }
+}
+
 impl Core {
+    /// The bytes that a request for a WRITE lease needs: all that were asked for; the whole file where
+    /// remains of a longer one are to be trimmed first, which nobody must do twice.
+    fn bytes_asked(&self, entry: &Entry) -> Result<Option<(Ino, Range<u64>)>, Failed> {
+        let Some(Op::WriteLease(lease)) = entry.op.as_ref().and_then(|op| op.op.as_ref()) else {
+            return Ok(None);
+        };
+        let ino = Ino(lease.ino);
+        let has_remains = self
+            .state
+            .file_state(ino)
+            .is_none_or(|file| file.trim_seq != 0);
+        if has_remains || (lease.start, lease.end) == (0, 0) {
+            return Ok(Some((ino, WHOLE)));
+        }
+        match ranges::blocks(lease.start..lease.end) {
+            Some(span) => Ok(Some((ino, span))),
+            None => Err(Failed::Refused("a lease on no bytes".into())),
+        }
+    }
+
+    /// Other sessions have bytes of the file, or may write it.
+    fn is_written_by_others(&self, ino: Ino, session: SessionId) -> bool {
+        let mut sharers = self.state.sharers(ino);
+        sharers.any(|sharer| sharer != session) || self.ranges.has_others(ino, session)
+    }
+
+    /// A request for these bytes is granted as a part of the file, not the whole. (Who has a READ lease
+    /// has it on the whole, and is not told that it has less.)
+    fn shares(&self, (ino, span): &(Ino, Range<u64>), session: SessionId) -> bool {
+        let reads = self.leases.reads(*ino, session);
+        let is_contested = *span != WHOLE && self.ranges.is_contested(*ino) && !reads;
+        is_contested || self.is_written_by_others(*ino, session)
+    }
+
+    /// The file, and its size, of which one of several writers tells with this entry.
+    fn owed_by_sharer(&self, entry: &Entry) -> Option<(Ino, u64)> {
+        match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
+            Some(Op::Setattr(op)) if op.owed && self.state.is_shared(Ino(op.ino)) => {
+                Some((Ino(op.ino), self.size_of(Ino(op.ino))))
+            }
+            _ => None,
+        }
+    }
+
     /// Whoever gets this reply has a file open: it is asked when the last name goes, lease or no lease.
     fn note_opened(&mut self, session: SessionId, opens: bool, reply: &OpReply) {
         let ino = reply.attr.as_ref().map(|attr| Ino(attr.ino));
@@ -249,6 +349,7 @@ fn conflicts(
     session: SessionId,
     entry: &Entry,
     touched: &[Touch],
+    since: u64,
 ) -> Option<Conflict> {
     let op = entry.op.as_ref().and_then(|op| op.op.as_ref());
     // To open an existing file for reading by a create only its size must be known.
@@ -266,14 +367,8 @@ fn conflicts(
         } else {
             LeaseMode::LeaseNone
         };
-        let conflict = meta.revoke(core, touch.ino, session, to, touch.unlinking);
+        let conflict = meta.revoke(core, touch.ino, session, (to, since), touch.unlinking);
         first = first.or(conflict);
-    }
-    if let Some(Op::WriteLease(op)) = op
-        && core.leases.is_revoking(Ino(op.ino), session)
-    {
-        // Its own lease is being revoked: what it asks for now comes after that.
-        first = first.or(Some(Conflict::Inode(Ino(op.ino))));
     }
     first
 }

@@ -99,6 +99,9 @@ impl Meta {
         tracing::warn!(%session, writing = core.state.write_leases_of(session).len(),
             "session ends: not renewed in time");
         core.metrics.sessions_expired.inc();
+        let state = &core.state;
+        core.ranges
+            .session_ended(session, |ino| state.writes(ino, session));
         for ino in core.leases.remove_session(session) {
             self.retry(core, ino);
         }
@@ -112,7 +115,7 @@ impl Meta {
             // need not.
             meta.fence_everywhere(session).await;
             let written = meta.core.borrow().state.write_leases_of(session);
-            meta.settle(session, written).await;
+            meta.settle(session, session, written).await;
             let sn = {
                 let core = &mut *meta.core.borrow_mut();
                 meta.close_session(core, session, false)
@@ -138,6 +141,7 @@ impl Meta {
         };
         let (_, sn) = self.apply_own(core, op::Op::CloseSession(close));
         core.sessions.remove(&session);
+        core.ranges.session_ended(session, |_| false);
         concerned.extend(core.leases.remove_session(session));
         core.forget_lock_waiter(session);
         for ino in concerned {
@@ -167,7 +171,7 @@ impl Meta {
             "settling files whose leases were given back as the last reign ended");
         let meta = self.clone();
         self.spawn("settle", async move {
-            meta.settle(SessionId(0), inos).await;
+            meta.settle(session, SessionId(0), inos).await;
         });
     }
 
@@ -203,9 +207,9 @@ impl Meta {
         futures_util::future::join_all(calls).await;
     }
 
-    /// Finds the sizes of files again and frees them from their WRITE leases. Returns when all are
-    /// done.
-    async fn settle(self: &Rc<Self>, session: SessionId, inos: Vec<Ino>) {
+    /// Finds the sizes of files again that `writer` wrote, and frees them from its leases. Data servers
+    /// hear of no session's end if `session` is 0. Returns when all are done.
+    async fn settle(self: &Rc<Self>, writer: SessionId, session: SessionId, inos: Vec<Ino>) {
         let mut left: Vec<Unsettled> = {
             let core = self.core.borrow();
             inos.into_iter()
@@ -238,7 +242,7 @@ impl Meta {
                 .partition(|file| file.unknown().next().is_none());
             left = rest;
             for file in done {
-                self.settled(file);
+                self.settled(file, writer);
             }
             if left.is_empty() {
                 return;
@@ -276,7 +280,7 @@ impl Meta {
         None
     }
 
-    fn settled(self: &Rc<Self>, file: Unsettled) {
+    fn settled(self: &Rc<Self>, file: Unsettled, writer: SessionId) {
         let core = &mut *self.core.borrow_mut();
         let ino = file.ino;
         let Ok(inode) = core.state.inode(ino) else {
@@ -286,13 +290,20 @@ impl Meta {
         let told = inode.attr.map_or(0, |attr| attr.size);
         // What the writer had told stands: a file may end in a hole.
         let size = told.max(file.found());
-        let settled = proto::SettledSize { ino: ino.0, size };
+        let settled = proto::SettledSize {
+            ino: ino.0,
+            size,
+            session: writer.0,
+        };
+        let before = core.size_of(ino);
         let (reply, _) = self.apply_own(core, op::Op::SettledSize(settled));
         if reply.failure_errno != 0 {
             tracing::error!(%ino, size, errno = reply.failure_errno, "a file cannot be settled");
         }
+        core.note_told(ino, writer, 0, before);
+        core.ranges.remove(ino, writer);
         core.settling.remove(&ino);
-        core.leases.forget_revocations(ino);
+        core.leases.forget_revocation(ino, writer);
         self.retry(core, ino);
     }
 }

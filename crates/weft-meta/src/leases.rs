@@ -1,4 +1,4 @@
-//! The table of READ leases and of revocations on their way. Pure; the rules are in
+//! The table of READ and SHARED leases and of revocations on their way. Pure; the rules are in
 //! `docs/protocols/leases.md`.
 //!
 //! WRITE leases are in the journaled state. Besides leases the table remembers which inodes a session
@@ -9,6 +9,7 @@
 //! it takes to revoke the oldest.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 use weft_env::Mono;
 use weft_types::{FixedMap, Ino, SessionId};
@@ -23,6 +24,8 @@ pub(crate) const LEASES_MAX: usize = 1 << 18;
 pub(crate) enum Held {
     /// A READ lease.
     Read,
+    /// A SHARED lease: it knows where the file lies, and may have ranges of it.
+    Shared,
     /// No lease; but when it gave it back it had the inode open.
     Open,
 }
@@ -34,11 +37,32 @@ struct Holder {
     held: Held,
 }
 
+/// What a revocation asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// All that goes beyond READ, or everything.
+    Down(LeaseMode),
+    /// All that goes beyond SHARED, and these bytes: to be read, or written, by another.
+    Part { span: Range<u64>, write: bool },
+    /// Nothing is given back, but size and times are told.
+    Report,
+}
+
+impl Ask {
+    /// What the lease is afterwards.
+    pub(crate) fn to(&self) -> LeaseMode {
+        match self {
+            Ask::Down(to) => *to,
+            Ask::Part { .. } | Ask::Report => LeaseMode::LeaseShared,
+        }
+    }
+}
+
 /// A revocation that has not been answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Revocation {
     pub seq: u64,
-    pub to: LeaseMode,
+    pub ask: Ask,
     pub unlinking: bool,
     /// When it was asked for: a session that has not answered by its term ends.
     pub since: Mono,
@@ -75,7 +99,16 @@ impl Leases {
     /// Gives a READ lease. Answers its seq, and an inode whose lease the session must give back for
     /// it, if it has too many.
     pub(crate) fn grant(&mut self, ino: Ino, session: SessionId) -> (u64, Option<Ino>) {
-        let seq = self.put(ino, session, Held::Read);
+        self.grant_as(ino, session, Held::Read)
+    }
+
+    /// Gives a SHARED lease, as [`Leases::grant`] does READ.
+    pub(crate) fn grant_shared(&mut self, ino: Ino, session: SessionId) -> (u64, Option<Ino>) {
+        self.grant_as(ino, session, Held::Shared)
+    }
+
+    fn grant_as(&mut self, ino: Ino, session: SessionId, held: Held) -> (u64, Option<Ino>) {
+        let seq = self.put(ino, session, held);
         let by_age = self.by_age.entry(session).or_default();
         let oldest = (by_age.len() > self.max)
             .then(|| by_age.values().copied().find(|old| *old != ino))
@@ -178,17 +211,9 @@ impl Leases {
         }
     }
 
-    /// Nobody holds WRITE on it any more: what was asked of its writer needs no answer.
-    pub(crate) fn forget_revocations(&mut self, ino: Ino) {
-        let of_ino = (ino, SessionId(0))..=(ino, SessionId(u64::MAX));
-        let asked: Vec<SessionId> = self
-            .revoking
-            .range(of_ino)
-            .map(|((_, session), _)| *session)
-            .collect();
-        for session in asked {
-            self.revoking.remove(&(ino, session));
-        }
+    /// The session does not write it any more: what was asked of it needs no answer.
+    pub(crate) fn forget_revocation(&mut self, ino: Ino, session: SessionId) {
+        self.revoking.remove(&(ino, session));
     }
 
     /// The sessions other than `but` that have something of this inode, in order.
@@ -206,7 +231,6 @@ impl Leases {
     }
 
     /// The session has a READ lease on it.
-    #[cfg(test)]
     pub(crate) fn reads(&self, ino: Ino, session: SessionId) -> bool {
         self.holders.get(&ino).is_some_and(|holders| {
             holders
@@ -215,27 +239,27 @@ impl Leases {
         })
     }
 
-    /// Notes that a lease is being revoked. None: that is on its way already.
+    /// Notes that a lease is being revoked. False: something is asked of the session already.
     pub(crate) fn begin_revocation(
         &mut self,
         ino: Ino,
         session: SessionId,
-        to: LeaseMode,
+        ask: Ask,
         unlinking: bool,
         now: Mono,
-    ) -> Option<Revocation> {
+    ) -> bool {
         if self.revoking.contains_key(&(ino, session)) {
-            return None;
+            return false;
         }
         let seq = self.next_seq();
         let revocation = Revocation {
             seq,
-            to,
+            ask,
             unlinking,
             since: now,
         };
         self.revoking.insert((ino, session), revocation);
-        Some(revocation)
+        true
     }
 
     /// The revocation with this number has been answered (false: it is not on its way any more).
@@ -252,7 +276,7 @@ impl Leases {
 
     /// The revocation of the session's lease on it, if that is on its way.
     pub(crate) fn revocation(&self, ino: Ino, session: SessionId) -> Option<Revocation> {
-        self.revoking.get(&(ino, session)).copied()
+        self.revoking.get(&(ino, session)).cloned()
     }
 
     /// The session's lease on it is being revoked.
@@ -267,8 +291,7 @@ impl Leases {
             && self
                 .revoking
                 .range((ino, SessionId(0))..=(ino, SessionId(u64::MAX)))
-                .next()
-                .is_some()
+                .any(|(_, revocation)| revocation.ask != Ask::Report)
     }
 
     /// The revocations that a session has not answered.
@@ -279,7 +302,7 @@ impl Leases {
         self.revoking
             .iter()
             .filter(move |((_, of), _)| *of == session)
-            .map(|((ino, _), revocation)| (*ino, *revocation))
+            .map(|((ino, _), revocation)| (*ino, revocation.clone()))
     }
 
     /// This server stood still for so long: it neither heard answers nor could be asked again. That
@@ -359,14 +382,10 @@ mod tests {
     fn a_revocation_is_begun_once_and_ended_by_its_own_answer() {
         let mut leases = Leases::new(0, 10);
         let now = Mono(5);
-        let first = leases
-            .begin_revocation(Ino(1), A, LeaseMode::LeaseNone, false, now)
-            .unwrap();
-        assert!(
-            leases
-                .begin_revocation(Ino(1), A, LeaseMode::LeaseNone, true, now)
-                .is_none()
-        );
+        let down = || Ask::Down(LeaseMode::LeaseNone);
+        assert!(leases.begin_revocation(Ino(1), A, down(), false, now));
+        assert!(!leases.begin_revocation(Ino(1), A, down(), true, now));
+        let first = leases.revocation(Ino(1), A).unwrap();
         assert!(leases.is_disputed(Ino(1)) && !leases.is_disputed(Ino(2)));
         assert!(leases.is_revoking(Ino(1), A) && !leases.is_revoking(Ino(1), B));
         assert!(!leases.end_revocation(Ino(1), A, first.seq + 1));
@@ -388,7 +407,7 @@ mod tests {
         leases.grant(Ino(3), A);
         leases.grant(Ino(1), A);
         leases.grant(Ino(1), B);
-        leases.begin_revocation(Ino(2), A, LeaseMode::LeaseRead, false, Mono(0));
+        leases.begin_revocation(Ino(2), A, Ask::Down(LeaseMode::LeaseRead), false, Mono(0));
         assert_eq!(leases.remove_session(A), [Ino(1), Ino(2), Ino(3)]);
         assert!(!leases.is_disputed(Ino(2)));
         assert_eq!(leases.others(Ino(1), SessionId(0)), [(B, Held::Read)]);

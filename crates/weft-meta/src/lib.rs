@@ -16,6 +16,7 @@ mod leases;
 mod locks;
 mod metrics;
 mod pairs;
+mod ranges;
 mod reads;
 mod revocations;
 mod server;

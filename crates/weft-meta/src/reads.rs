@@ -61,17 +61,20 @@ fn is_file(inode: &Inode) -> bool {
         .is_some_and(|attr| attr.kind == FileKind::Regular as i32)
 }
 
-/// Another session owns size and times of this inode: it is asked to share them.
+/// Another session owns size and times of this inode: it is asked to share them. Several may have made
+/// it larger: they are asked, unless they have been since `since`.
 fn owned_elsewhere(
     meta: &Rc<Meta>,
     core: &mut Core,
     session: SessionId,
     inode: &Inode,
+    since: u64,
 ) -> Option<Conflict> {
     if !is_file(inode) {
         return None;
     }
-    meta.revoke(core, ino_of(inode), session, LeaseMode::LeaseRead, false)
+    let to = (LeaseMode::LeaseRead, since);
+    meta.revoke(core, ino_of(inode), session, to, false)
 }
 
 fn grants(meta: &Rc<Meta>, core: &mut Core, session: SessionId, inos: &[Ino]) -> Vec<Lease> {
@@ -86,6 +89,17 @@ pub(crate) fn on_lookup(
     connection: &Connection,
     request: LookupRequest,
     replier: Replier,
+) {
+    let since = core.leases.next_seq();
+    lookup(meta, core, connection, request, (since, replier));
+}
+
+fn lookup(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: LookupRequest,
+    (since, replier): (u64, Replier),
 ) {
     let session = match core.check(connection, request.session, request.epoch) {
         Ok(session) => session,
@@ -108,15 +122,15 @@ pub(crate) fn on_lookup(
             answer::<LookupRequest>(meta, core, seen, reply, replier);
         }
         Ok(Some(inode)) => {
-            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode) {
+            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode, since) {
                 let connection = connection.clone();
                 return meta.wait_for(
                     core,
                     conflict,
-                    Vec::new(),
+                    (Vec::new(), 0..0),
                     replier,
                     move |meta, core, replier| {
-                        on_lookup(meta, core, &connection, request, replier);
+                        lookup(meta, core, &connection, request, (since, replier));
                     },
                 );
             }
@@ -139,6 +153,17 @@ pub(crate) fn on_get_inode(
     request: GetInodeRequest,
     replier: Replier,
 ) {
+    let since = core.leases.next_seq();
+    get_inode(meta, core, connection, request, (since, replier));
+}
+
+fn get_inode(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: GetInodeRequest,
+    (since, replier): (u64, Replier),
+) {
     let session = match core.check(connection, request.session, request.epoch) {
         Ok(session) => session,
         Err(failed) => return replier.fail(failed),
@@ -148,15 +173,15 @@ pub(crate) fn on_get_inode(
     match core.state.inode(ino) {
         Err(errno) => refuse(meta, core, seen, errno.into(), replier),
         Ok(inode) => {
-            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode) {
+            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode, since) {
                 let connection = connection.clone();
                 return meta.wait_for(
                     core,
                     conflict,
-                    Vec::new(),
+                    (Vec::new(), 0..0),
                     replier,
                     move |meta, core, replier| {
-                        on_get_inode(meta, core, &connection, request, replier);
+                        get_inode(meta, core, &connection, request, (since, replier));
                     },
                 );
             }
@@ -199,7 +224,8 @@ pub(crate) fn on_readdir(
     for (at, entry) in entries.iter_mut().enumerate() {
         let entry_ino = Ino(entry.ino);
         let writer = core.state.write_lease(entry_ino);
-        if plus && writer.is_none_or(|writer| writer == session) {
+        let is_own = writer.is_none_or(|writer| writer == session);
+        if plus && is_own && !core.state.is_shared(entry_ino) {
             entry.inode = core.state.inode(entry_ino).ok();
             leases.extend(meta.grant(core, entry_ino, session));
         }

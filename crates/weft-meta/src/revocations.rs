@@ -4,14 +4,18 @@
 //! parked by the inode whose lease it waits for and handled anew, from its beginning, when that has
 //! come back; nobody else waits.
 
-use crate::leases::{Held, Revocation};
+use crate::leases::{Ask, Held, Revocation};
+use crate::ranges::{self, Kept, WHOLE};
 use crate::server::{Core, Meta};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
-use weft_rpc::Replier;
+use weft_rpc::{Connection, Payload, Replier};
 use weft_types::{Ino, SessionId};
 use weft_wire::Failed;
-use weft_wire::proto::{self, Lease, LeaseMode, RevokeReply, RevokeRequest, op};
+use weft_wire::proto::{
+    self, Lease, LeaseMode, LeaseRangeReply, LeaseRangeRequest, RevokeReply, RevokeRequest, op,
+};
 
 /// Requests that may be parked. Clients bound what they have outstanding; a hostile one must not fill
 /// the memory.
@@ -31,6 +35,8 @@ type Again = Box<dyn FnOnce(&Rc<Meta>, &mut Core)>;
 struct Parked {
     /// All that it needs others to have given back, not only what it is parked by.
     wants: Vec<Ino>,
+    /// Bytes of what it is parked by that nobody who comes later is given before it.
+    claim: Range<u64>,
     again: Again,
 }
 
@@ -50,12 +56,22 @@ impl Parking {
         !self.wanted.is_empty() && self.wanted.contains_key(&ino)
     }
 
-    fn park(&mut self, ino: Ino, mut wants: Vec<Ino>, again: Again) {
+    /// A request waits, by this inode, that claims some of these bytes.
+    fn is_claimed(&self, ino: Ino, span: &Range<u64>) -> bool {
+        let mut waiting = self.by_inode.get(&ino).into_iter().flatten();
+        waiting.any(|parked| parked.claim.start < span.end && span.start < parked.claim.end)
+    }
+
+    fn park(&mut self, ino: Ino, mut wants: Vec<Ino>, claim: Range<u64>, again: Again) {
         wants.push(ino);
         for ino in &wants {
             *self.wanted.entry(*ino).or_default() += 1;
         }
-        let parked = Parked { wants, again };
+        let parked = Parked {
+            wants,
+            claim,
+            again,
+        };
         self.by_inode.entry(ino).or_default().push(parked);
     }
 
@@ -82,12 +98,13 @@ impl Parking {
 
 impl Meta {
     /// Parks a request. `again` handles it anew. Nobody is given a READ lease on what it `wants`
-    /// meanwhile: or what had come back first would be lent again before the last has, without end.
+    /// meanwhile, nor bytes that it `claims` of what it is parked by: or what had come back first
+    /// would be lent again before the last has, without end.
     pub(crate) fn wait_for(
         &self,
         core: &mut Core,
         conflict: Conflict,
-        wants: Vec<Ino>,
+        (wants, claim): (Vec<Ino>, Range<u64>),
         replier: Replier,
         again: impl FnOnce(&Rc<Meta>, &mut Core, Replier) + 'static,
     ) {
@@ -99,7 +116,7 @@ impl Meta {
         parking.count += 1;
         let again: Again = Box::new(move |meta, core| again(meta, core, replier));
         match conflict {
-            Conflict::Inode(ino) => parking.park(ino, wants, again),
+            Conflict::Inode(ino) => parking.park(ino, wants, claim, again),
             Conflict::Return => parking.for_return.push(again),
         }
     }
@@ -121,13 +138,13 @@ impl Meta {
     }
 
     /// Asks all sessions but one to give back what goes beyond `to` on an inode. None: nobody has
-    /// anything that does.
+    /// anything that does; with READ, size and times are what they were at some moment since `since`.
     pub(crate) fn revoke(
         self: &Rc<Self>,
         core: &mut Core,
         ino: Ino,
         but: SessionId,
-        to: LeaseMode,
+        (to, since): (LeaseMode, u64),
         unlinking: bool,
     ) -> Option<Conflict> {
         if core.settling.contains(&ino) {
@@ -137,17 +154,23 @@ impl Meta {
         if let Some(writer) = core.state.write_lease(ino)
             && writer != but
         {
-            self.begin_revocation(core, ino, writer, to, unlinking);
+            self.begin_revocation(core, ino, writer, Ask::Down(to), unlinking);
             conflict = Some(Conflict::Inode(ino));
         }
         if to == LeaseMode::LeaseRead {
-            return conflict;
+            return conflict.or_else(|| self.ask_sizes(core, ino, but, since));
         }
+        let mut asked: Vec<SessionId> = core.state.sharers(ino).collect();
+        asked.retain(|session| *session != but);
         for (session, held) in core.leases.others(ino, but) {
-            if held == Held::Read || unlinking {
-                self.begin_revocation(core, ino, session, LeaseMode::LeaseNone, unlinking);
-                conflict = Some(Conflict::Inode(ino));
+            if held != Held::Open || unlinking {
+                asked.push(session);
             }
+        }
+        for session in asked {
+            let ask = Ask::Down(LeaseMode::LeaseNone);
+            self.begin_revocation(core, ino, session, ask, unlinking);
+            conflict = Some(Conflict::Inode(ino));
         }
         if conflict.is_none() && core.away > 0 {
             conflict = Some(Conflict::Return);
@@ -155,23 +178,94 @@ impl Meta {
         conflict
     }
 
+    /// Asks those that write a file, besides `but`, how large they have made it.
+    fn ask_sizes(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        but: SessionId,
+        since: u64,
+    ) -> Option<Conflict> {
+        if !core.state.is_shared(ino) {
+            return None;
+        }
+        if !core.sharers_are_back(ino, but) {
+            return Some(Conflict::Return);
+        }
+        let unheard = core.ranges.unheard(ino, but, core.size_of(ino), since);
+        for session in &unheard {
+            self.begin_revocation(core, ino, *session, Ask::Report, false);
+        }
+        (!unheard.is_empty()).then_some(Conflict::Inode(ino))
+    }
+
+    /// Asks all sessions but one to give back what stands against some bytes of a file being read, or
+    /// written, by that one. None: nothing does.
+    pub(crate) fn clear_range(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        but: SessionId,
+        span: &Range<u64>,
+        write: bool,
+    ) -> Option<Conflict> {
+        // What was asked before comes first; and its own lease must not be growing while it shrinks.
+        if core.settling.contains(&ino)
+            || core.parking.is_claimed(ino, span)
+            || core.leases.is_revoking(ino, but)
+        {
+            return Some(Conflict::Inode(ino));
+        }
+        if !core.sharers_are_back(ino, but) || write && core.away > 0 {
+            return Some(Conflict::Return);
+        }
+        let mut readers: Vec<SessionId> = Vec::new();
+        if write {
+            let others = core.leases.others(ino, but).into_iter();
+            let reads = others.filter(|(_, held)| *held == Held::Read);
+            readers.extend(reads.map(|(session, _)| session));
+        }
+        let alone = core.state.write_lease(ino);
+        let mut holders = core.ranges.conflicting(ino, but, span, write);
+        holders.extend(alone.filter(|writer| *writer != but));
+        if readers.is_empty() && holders.is_empty() {
+            return None;
+        }
+        let ask = || Ask::Part {
+            span: span.clone(),
+            write,
+        };
+        let mut disputes = false;
+        for session in holders {
+            disputes |= self.begin_revocation(core, ino, session, ask(), false);
+        }
+        for session in readers {
+            self.begin_revocation(core, ino, session, ask(), false);
+        }
+        if disputes {
+            core.ranges.disputed(ino);
+        }
+        Some(Conflict::Inode(ino))
+    }
+
+    /// False: something is asked of the session already.
     fn begin_revocation(
         self: &Rc<Self>,
         core: &mut Core,
         ino: Ino,
         session: SessionId,
-        to: LeaseMode,
+        ask: Ask,
         unlinking: bool,
-    ) {
+    ) -> bool {
         let now = self.env.now();
-        if core
+        let is_new = core
             .leases
-            .begin_revocation(ino, session, to, unlinking, now)
-            .is_some()
-        {
+            .begin_revocation(ino, session, ask, unlinking, now);
+        if is_new {
             core.metrics.revocations.inc();
             self.send_revocation(core, ino, session);
         }
+        is_new
     }
 
     /// Sends a revocation that is on its way, if the session has a connection now. (If it has none, it
@@ -187,17 +281,26 @@ impl Meta {
         let Some(revocation) = core.leases.revocation(ino, session) else {
             return;
         };
-        let held = if core.state.write_lease(ino) == Some(session) {
-            LeaseMode::LeaseWrite
-        } else {
-            LeaseMode::LeaseRead
+        let held = match core.state.write_lease(ino) {
+            Some(writer) if writer == session => LeaseMode::LeaseWrite,
+            _ if core.state.is_shared(ino) => LeaseMode::LeaseShared,
+            _ => LeaseMode::LeaseRead,
+        };
+        let (span, write) = match &revocation.ask {
+            Ask::Part { span, write } => (span.clone(), *write),
+            Ask::Down(_) | Ask::Report => (0..0, false),
         };
         let request = RevokeRequest {
             ino: ino.0,
             held: held as i32,
-            to: revocation.to as i32,
+            to: revocation.ask.to() as i32,
             seq: revocation.seq,
             unlinking: revocation.unlinking,
+            start: span.start,
+            end: span.end,
+            write,
+            granted: core.ranges.granted(ino, session),
+            contested: core.ranges.is_contested(ino),
         };
         let meta = self.clone();
         // The client may renew or say goodbye right after its answer: what it told with that comes
@@ -225,7 +328,7 @@ impl Meta {
         }
     }
 
-    /// The session has given its lease on an inode back.
+    /// The session has given its lease on an inode back, or a part of it.
     fn given_back(
         self: &Rc<Self>,
         core: &mut Core,
@@ -234,25 +337,95 @@ impl Meta {
         revocation: Revocation,
         reply: RevokeReply,
     ) {
-        if core.state.write_lease(ino) == Some(session) {
-            if let Some(mut owed) = reply.owed {
-                owed.ino = ino.0;
-                owed.owed = true;
-                let (told, _) = self.apply_for(core, session, op::Op::Setattr(owed));
-                if told.failure_errno != 0 {
-                    tracing::warn!(%session, %ino, errno = told.failure_errno,
-                        "what a client owed of a file cannot be taken");
-                }
+        tracing::trace!(%session, %ino, ?revocation, ?reply, "a lease is given back");
+        let kept = Kept {
+            write: ranges::set_of(&reply.kept_write),
+            read: ranges::set_of(&reply.kept_read),
+        };
+        if core.state.writes(ino, session) {
+            self.take_owed(core, ino, session, revocation.seq, reply.owed);
+            self.shrink(core, ino, session, &revocation.ask, &kept);
+        }
+        match revocation.ask {
+            // What it had else stays.
+            Ask::Report => core.ranges.keep(ino, session, kept),
+            Ask::Part { .. } => {
+                core.ranges.keep(ino, session, kept);
+                core.leases.grant_shared(ino, session);
             }
-            let drop = proto::DropLease { ino: ino.0 };
-            let (_, sn) = self.apply_for(core, session, op::Op::DropLease(drop));
-            if let Some(live) = core.sessions.get_mut(&session) {
-                live.told = sn;
+            Ask::Down(LeaseMode::LeaseRead) => {
+                core.leases.grant(ino, session);
+            }
+            Ask::Down(_) => {
+                core.ranges.remove(ino, session);
+                self.given_up(core, ino, session, reply.open, revocation.unlinking);
             }
         }
-        if revocation.to == LeaseMode::LeaseRead {
-            core.leases.grant(ino, session);
-        } else if reply.open && revocation.unlinking {
+        self.retry(core, ino);
+    }
+
+    /// Takes what a writer owed and told with an answer.
+    fn take_owed(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+        asked: u64,
+        owed: Option<proto::Setattr>,
+    ) {
+        let before = core.size_of(ino);
+        if let Some(mut owed) = owed {
+            owed.ino = ino.0;
+            owed.owed = true;
+            let (told, sn) = self.apply_for(core, session, op::Op::Setattr(owed));
+            if told.failure_errno != 0 {
+                tracing::warn!(%session, %ino, errno = told.failure_errno,
+                    "what a client owed of a file cannot be taken");
+            }
+            core.told_by(session, sn);
+        }
+        core.note_told(ino, session, asked, before);
+    }
+
+    /// A writer keeps only a part of what it wrote, or nothing.
+    fn shrink(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+        ask: &Ask,
+        kept: &Kept,
+    ) {
+        let is_alone = core.state.write_lease(ino) == Some(session);
+        let op = match ask {
+            Ask::Report => return,
+            Ask::Part { .. } if !kept.write.is_empty() => {
+                if !is_alone {
+                    return;
+                }
+                core.ranges.restore(ino, session, kept.clone());
+                op::Op::WriteLease(proto::WriteLease {
+                    ino: ino.0,
+                    shared: true,
+                    ..Default::default()
+                })
+            }
+            Ask::Part { .. } | Ask::Down(_) => op::Op::DropLease(proto::DropLease { ino: ino.0 }),
+        };
+        let (_, sn) = self.apply_for(core, session, op);
+        core.told_by(session, sn);
+    }
+
+    /// The session has nothing of an inode any more, but may have it open.
+    fn given_up(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+        open: bool,
+        unlinking: bool,
+    ) {
+        if open && unlinking {
             // From now on the inode lives until the session releases it, name or no name.
             let orphan = proto::Orphan {
                 ino: ino.0,
@@ -260,16 +433,15 @@ impl Meta {
             };
             self.apply_own(core, op::Op::Orphan(orphan));
             core.leases.remove(ino, session);
-        } else if reply.open {
+        } else if open {
             core.leases.note_open(ino, session);
         } else {
             core.leases.remove(ino, session);
         }
-        self.retry(core, ino);
     }
 
-    /// A session that has lost its connection had been asked for a READ lease; it comes back without
-    /// any.
+    /// A session that has lost its connection had been asked for a lease that it does not write
+    /// under; it comes back without any.
     pub(crate) fn answered_by_return(
         self: &Rc<Self>,
         core: &mut Core,
@@ -280,18 +452,14 @@ impl Meta {
         if let Some(revocation) = core.leases.revocation(ino, session)
             && core.leases.end_revocation(ino, session, revocation.seq)
         {
-            self.given_back(
-                core,
-                ino,
-                session,
-                revocation,
-                RevokeReply { open, owed: None },
-            );
+            core.ranges.remove(ino, session);
+            self.given_up(core, ino, session, open, revocation.unlinking);
+            self.retry(core, ino);
         }
     }
 
-    /// Grants what the session may have on an inode with a reply: its own WRITE lease, or READ if
-    /// nobody stands against it.
+    /// Grants what the session may have on an inode with a reply: its own WRITE lease, SHARED where
+    /// several write, or READ if nobody stands against it.
     pub(crate) fn grant(
         self: &Rc<Self>,
         core: &mut Core,
@@ -303,7 +471,12 @@ impl Meta {
             mode: mode as i32,
             seq,
             start: 0,
-            end: u64::MAX,
+            end: if mode == LeaseMode::LeaseShared {
+                0
+            } else {
+                u64::MAX
+            },
+            write: false,
         };
         if core.settling.contains(&ino) {
             return None;
@@ -319,10 +492,124 @@ impl Meta {
         if core.leases.is_disputed(ino) || core.parking.wants(ino) {
             return None;
         }
-        let (seq, too_many) = core.leases.grant(ino, session);
+        let (mode, (seq, too_many)) = match core.state.is_shared(ino) {
+            true => (
+                LeaseMode::LeaseShared,
+                core.leases.grant_shared(ino, session),
+            ),
+            false => (LeaseMode::LeaseRead, core.leases.grant(ino, session)),
+        };
+        tracing::trace!(%session, %ino, ?mode, seq, "lease");
         if let Some(oldest) = too_many {
-            self.begin_revocation(core, oldest, session, LeaseMode::LeaseNone, false);
+            let ask = Ask::Down(LeaseMode::LeaseNone);
+            self.begin_revocation(core, oldest, session, ask, false);
         }
-        Some(lease(LeaseMode::LeaseRead, seq))
+        Some(lease(mode, seq))
     }
+
+    /// Grants bytes of a file that several sessions write; nothing stands against it.
+    pub(crate) fn grant_range(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+        span: &Range<u64>,
+        write: bool,
+    ) -> Lease {
+        let (seq, _) = core.leases.grant_shared(ino, session);
+        let (granted, fits) = core.ranges.grant(ino, session, span, write, seq);
+        tracing::trace!(%session, %ino, ?granted, write, seq, "lease on bytes");
+        if !fits {
+            let ask = Ask::Part { span: WHOLE, write };
+            self.begin_revocation(core, ino, session, ask, false);
+        }
+        Lease {
+            ino: ino.0,
+            mode: LeaseMode::LeaseShared as i32,
+            seq,
+            start: granted.start,
+            end: granted.end,
+            write,
+        }
+    }
+}
+
+impl Core {
+    /// How large a file is as far as has been told.
+    pub(crate) fn size_of(&self, ino: Ino) -> u64 {
+        let known = self.state.file_state(ino).and_then(|reply| reply.attr);
+        known.map_or(0, |attr| attr.size)
+    }
+
+    /// What a session has told is in this batch; its renewals are answered after that.
+    fn told_by(&mut self, session: SessionId, sn: weft_types::Sn) {
+        if let Some(live) = self.sessions.get_mut(&session) {
+            live.told = sn;
+        }
+    }
+
+    /// A writer has told what it owed, as it was at `asked` or later; the size was `before`.
+    pub(crate) fn note_told(&mut self, ino: Ino, session: SessionId, asked: u64, before: u64) {
+        let grown = (self.size_of(ino) != before).then(|| self.leases.next_seq());
+        self.ranges.told(ino, session, asked, grown);
+    }
+
+    /// It is known which bytes the others that write it may write: all have come back since this
+    /// reign began.
+    fn sharers_are_back(&self, ino: Ino, but: SessionId) -> bool {
+        let is_back = |session| {
+            let live = self.sessions.get(&session);
+            session == but || live.is_some_and(|live| live.is_back)
+        };
+        self.state.sharers(ino).all(is_back)
+    }
+}
+
+/// METHOD 32, from a client.
+pub(crate) fn on_lease_range(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    connection: &Connection,
+    request: LeaseRangeRequest,
+    replier: Replier,
+) {
+    let session = match core.check(connection, request.session, request.epoch) {
+        Ok(session) => session,
+        Err(failed) => return replier.fail(failed),
+    };
+    let ino = Ino(request.ino);
+    let Some(span) = ranges::blocks(request.start..request.end) else {
+        return replier.fail(Failed::Refused("a lease on no bytes".into()));
+    };
+    // Who writes alone, or reads what nobody writes, has or gets a lease on the whole.
+    let is_alone = || {
+        let sharers = core.state.sharers(ino).count();
+        sharers == 1 && !core.ranges.has_others(ino, session) && !core.ranges.is_contested(ino)
+    };
+    let is_whole = match request.write {
+        true => !core.state.shares(ino, session) || is_alone(),
+        false => !core.state.is_shared(ino),
+    };
+    let mut leases = Vec::new();
+    if !is_whole {
+        if let Some(conflict) = meta.clear_range(core, ino, session, &span, request.write) {
+            let connection = connection.clone();
+            return meta.wait_for(
+                core,
+                conflict,
+                (Vec::new(), span),
+                replier,
+                move |meta, core, replier| {
+                    on_lease_range(meta, core, &connection, request, replier);
+                },
+            );
+        }
+        leases.push(meta.grant_range(core, ino, session, &span, request.write));
+    }
+    let seen = core.commits.seen([ino]);
+    let reply = LeaseRangeReply { leases };
+    meta.when_committed(core, seen, move |_, _, result| match result {
+        Ok(()) => replier.send::<LeaseRangeRequest>(&reply, Payload::none()),
+        Err(failed) => replier.fail(failed),
+    });
 }

@@ -9,6 +9,7 @@ use crate::leases::{LEASES_MAX, Leases};
 use crate::locks::LockWaiters;
 use crate::metrics::Metrics;
 use crate::pairs::Pairs;
+use crate::ranges::Ranges;
 use crate::revocations::Parking;
 use crate::sessions::Live;
 use crate::{MetaError, Settings, startup};
@@ -57,6 +58,8 @@ pub(crate) struct Core {
     pub commits: Commits,
     pub leases: Leases,
     pub parking: Parking,
+    /// Which bytes each session has of the files that several write.
+    pub ranges: Ranges,
     /// Files whose sizes are being found again although their WRITE lease's holder is back: nobody
     /// gets a lease on them meanwhile, nor changes them.
     pub settling: BTreeSet<Ino>,
@@ -124,6 +127,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         epoch,
         leases: Leases::new(epoch.0 << SEQ_EPOCH_SHIFT, LEASES_MAX),
         parking: Parking::default(),
+        ranges: Ranges::default(),
         settling: BTreeSet::new(),
         lock_waiters: LockWaiters::default(),
         view,
@@ -386,6 +390,9 @@ impl Meta {
             proto::ChangeRequest::METHOD => dispatch(from, request, crate::changes::on_change),
             proto::LookupRequest::METHOD => dispatch(from, request, crate::reads::on_lookup),
             proto::GetInodeRequest::METHOD => dispatch(from, request, crate::reads::on_get_inode),
+            proto::LeaseRangeRequest::METHOD => {
+                dispatch(from, request, crate::revocations::on_lease_range);
+            }
             proto::ReaddirRequest::METHOD => dispatch(from, request, crate::reads::on_readdir),
             proto::GetxattrRequest::METHOD => dispatch(from, request, crate::reads::on_getxattr),
             proto::GetLockRequest::METHOD => dispatch(from, request, crate::reads::on_get_lock),
@@ -427,6 +434,7 @@ impl Meta {
         let mut inos: Vec<Ino> = Vec::new();
         let named = crate::changes::concerned(&core.state, &entry, &mut inos);
         let reply = core.state.apply(&entry);
+        tracing::trace!(?entry, errno = reply.failure_errno, "change");
         if let Some(attr) = &reply.attr {
             inos.push(Ino(attr.ino));
         }

@@ -1,6 +1,7 @@
 //! Sessions: opened, renewed, taken up again, said goodbye to. How they end by themselves is in
 //! `expiry.rs`; the rules are in `docs/protocols/leases.md`.
 
+use crate::ranges::{self, Kept};
 use crate::server::{Core, Meta, ROOT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -94,7 +95,7 @@ impl Core {
         &self,
         meta: &Meta,
         session: SessionId,
-        write_leases: Vec<u64>,
+        (write_leases, shared_leases): (Vec<u64>, Vec<u64>),
     ) -> SessionReply {
         SessionReply {
             session: session.0,
@@ -104,6 +105,7 @@ impl Core {
             term_ms: meta.settings.session_term_ms,
             root_ino: ROOT,
             write_leases,
+            shared_leases,
         }
     }
 }
@@ -143,7 +145,7 @@ fn open(
     tracing::info!(%session, name, peer = connection.peer(), "session opened");
     meta.when_committed(core, sn, move |meta, core, result| match result {
         Ok(()) => {
-            let reply = core.session_reply(meta, session, Vec::new());
+            let reply = core.session_reply(meta, session, (Vec::new(), Vec::new()));
             replier.send::<SessionRequest>(&reply, Payload::none());
         }
         Err(failed) => replier.fail(failed),
@@ -187,6 +189,7 @@ fn take_up(
         Some(live) if live.stage == Stage::Open => {}
         _ => return replier.fail(Failed::Fenced("the session has ended".into())),
     }
+    let was_back = core.sessions.get(&session).is_some_and(|live| live.is_back);
     attach(meta, core, connection, session);
 
     // By coming back it has given its READ leases back; what it has open must be asked about when it
@@ -196,24 +199,35 @@ fn take_up(
     for ino in &open {
         core.leases.note_open(*ino, session);
     }
+    core.ranges.drop_reads(session);
     let declared: BTreeSet<Ino> = request.write_leases.iter().copied().map(Ino).collect();
-    let held = core.state.write_leases_of(session);
-    let (kept, lost): (Vec<Ino>, Vec<Ino>) =
-        held.into_iter().partition(|ino| declared.contains(ino));
+    let shared = resume_shares(
+        meta,
+        core,
+        session,
+        was_back,
+        &request.shared_leases,
+        &declared,
+    );
+    let held = core.state.write_leases_of(session).into_iter();
+    let unshared = held.filter(|ino| !shared.contains(ino));
+    let (kept, lost): (Vec<Ino>, Vec<Ino>) = unshared
+        .partition(|ino| declared.contains(ino) && core.state.write_lease(*ino) == Some(session));
     let answered: Vec<Ino> = core
         .leases
         .revocations_of(session)
         .map(|(ino, _)| ino)
-        .filter(|ino| core.state.write_lease(*ino) != Some(session))
+        .filter(|ino| !core.state.writes(*ino, session))
         .collect();
     for ino in &answered {
         meta.answered_by_return(core, *ino, session, open.contains(ino));
     }
     tracing::info!(%session, peer = connection.peer(), write_leases = kept.len(),
-        open = open.len(), "session taken up");
+        shared = shared.len(), open = open.len(), "session taken up");
     for ino in &lost {
         // Or the grant was lost, with the reply that opened the file.
         core.leases.note_opened(*ino, session);
+        core.ranges.remove(*ino, session);
     }
     if !lost.is_empty() {
         // It gave them back, but its word was lost with the reign: how long the files are is found
@@ -221,10 +235,54 @@ fn take_up(
         meta.settle_given_back(core, session, lost);
     }
     let kept = kept.into_iter().map(|ino| ino.0).collect();
-    let reply = core.session_reply(meta, session, kept);
+    let shared = shared.into_iter().map(|ino| ino.0).collect();
+    let reply = core.session_reply(meta, session, (kept, shared));
     replier.send::<SessionRequest>(&reply, Payload::none());
     meta.resume_revocations(core, session);
     meta.retry_returned(core);
+}
+
+/// The session names the ranges that it may write of files that others write, too. Answers the files.
+fn resume_shares(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    session: SessionId,
+    was_back: bool,
+    named: &[proto::SharedLease],
+    alone: &BTreeSet<Ino>,
+) -> BTreeSet<Ino> {
+    let mut shared = BTreeSet::new();
+    for lease in named {
+        let ino = Ino(lease.ino);
+        if core.state.write_lease(ino) == Some(session) && !alone.contains(&ino) {
+            // It got the file for itself, and has not heard that: it goes on as it believes.
+            let share = op::Op::WriteLease(proto::WriteLease {
+                ino: ino.0,
+                shared: true,
+                ..Default::default()
+            });
+            meta.apply_for(core, session, share);
+            core.ranges.restore(ino, session, named_ranges(lease));
+        }
+        if !core.state.shares(ino, session) {
+            continue;
+        }
+        // Of what this reign has granted it may name less, never more; an earlier one's is not known.
+        match was_back {
+            true => core.ranges.keep(ino, session, named_ranges(lease)),
+            false => core.ranges.restore(ino, session, named_ranges(lease)),
+        }
+        core.leases.grant_shared(ino, session);
+        shared.insert(ino);
+    }
+    shared
+}
+
+fn named_ranges(lease: &proto::SharedLease) -> Kept {
+    Kept {
+        write: ranges::set_of(&lease.write),
+        ..Kept::default()
+    }
 }
 
 pub(crate) fn on_renew(

@@ -9,9 +9,18 @@ use support::*;
 use weft_wire::Failed;
 use weft_wire::proto::{self, *};
 
+const SHARED: i32 = LeaseMode::LeaseShared as i32;
 const NONE: i32 = LeaseMode::LeaseNone as i32;
 const READ: i32 = LeaseMode::LeaseRead as i32;
 const WRITE: i32 = LeaseMode::LeaseWrite as i32;
+
+/// All bytes of a file, to be written.
+fn whole(ino: u64) -> WriteLease {
+    WriteLease {
+        ino,
+        ..WriteLease::default()
+    }
+}
 
 fn mode_of(leases: &[Lease], ino: u64) -> i32 {
     leases
@@ -58,9 +67,9 @@ fn a_change_first_takes_what_others_have_cached() {
         assert!(found.leases.iter().all(|lease| lease.seq > seq));
 
         // Both read now; to write one has to take the other's lease.
-        let (_, leases) = a.done(op::Op::WriteLease(WriteLease { ino })).await;
+        let (_, leases) = a.done(op::Op::WriteLease(whole(ino))).await;
         assert_eq!(mode_of(&leases, ino), WRITE);
-        assert_eq!(b.manners.asked.borrow()[1..], [(ino, NONE, false)]);
+        assert_eq!(b.manners.asked.borrow()[1..], [(ino, SHARED, false)]);
         // A listing leaves out what another writes.
         let listed = b.list(1, true).await;
         assert!(listed.entries[0].inode.is_none());
@@ -81,8 +90,8 @@ fn an_open_file_lives_on_when_another_unlinks_it() {
         let ino = a.create(1, "f").await;
         a.manners.open.borrow_mut().insert(ino);
         // It loses its lease but has it open still: it is asked again when that matters.
-        let (_, _) = b.done(op::Op::WriteLease(WriteLease { ino })).await;
-        assert_eq!(a.manners.asked.borrow()[..], [(ino, NONE, false)]);
+        let (_, _) = b.done(op::Op::WriteLease(whole(ino))).await;
+        assert_eq!(a.manners.asked.borrow()[..], [(ino, SHARED, false)]);
         a.manners.asked.borrow_mut().clear();
         b.done(unlink(1, "f")).await;
         assert_eq!(
@@ -214,7 +223,7 @@ fn nobody_gets_what_a_renewed_session_may_still_believe_in() {
             }
         };
         let taking = async |ino| {
-            b.done(op::Op::WriteLease(WriteLease { ino })).await;
+            b.done(op::Op::WriteLease(whole(ino))).await;
             env.now()
         };
         let begun = env.now();
@@ -391,7 +400,7 @@ fn a_lease_given_back_as_the_reign_ended_is_settled() {
             fenced.iter().all(|fence| fence.session == 0),
             "nobody is fenced: {fenced:?}"
         );
-        a.done(op::Op::WriteLease(WriteLease { ino })).await;
+        a.done(op::Op::WriteLease(whole(ino))).await;
         second.stop().await;
     });
 }

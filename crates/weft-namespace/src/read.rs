@@ -226,12 +226,43 @@ impl State {
         Ok(at)
     }
 
-    /// Who holds the write lease.
+    /// There is such an inode.
+    pub fn exists(&self, ino: Ino) -> bool {
+        self.inodes.contains_key(&ino)
+    }
+
+    /// Who holds the write lease alone.
     pub fn write_lease(&self, ino: Ino) -> Option<SessionId> {
         self.write_leases.get(&ino).copied()
     }
 
-    /// The inodes on which a session holds the write lease, in order.
+    /// The sessions that write it beside one another, in order.
+    pub fn sharers(&self, ino: Ino) -> impl Iterator<Item = SessionId> + '_ {
+        self.sharers.get(&ino).into_iter().flatten().copied()
+    }
+
+    /// Several sessions write the file, or may.
+    pub fn is_shared(&self, ino: Ino) -> bool {
+        self.sharers.contains_key(&ino)
+    }
+
+    /// The session writes the file beside others.
+    pub fn shares(&self, ino: Ino, session: SessionId) -> bool {
+        let sharers = self.sharers.get(&ino);
+        sharers.is_some_and(|sharers| sharers.contains(&session))
+    }
+
+    /// The session writes the file, alone or beside others.
+    pub fn writes(&self, ino: Ino, session: SessionId) -> bool {
+        self.write_leases.get(&ino) == Some(&session) || self.shares(ino, session)
+    }
+
+    /// What a file's layout, size and remains are, as a change of it is answered. None: no such file.
+    pub fn file_state(&self, ino: Ino) -> Option<proto::OpReply> {
+        self.file(ino).ok().map(|_| self.file_reply(ino))
+    }
+
+    /// The inodes that a session writes, alone or beside others, in order.
     pub fn write_leases_of(&self, session: SessionId) -> Vec<Ino> {
         let known = self.sessions.get(&session);
         known
@@ -353,7 +384,7 @@ impl State {
             + counts.target_bytes
             + counts.xattrs * XATTR_BYTES
             + counts.xattr_bytes
-            + self.write_leases.len() as u64 * LEASE_BYTES
+            + (self.write_leases.len() + self.sharers.len()) as u64 * LEASE_BYTES
             + self.deletions.len() as u64 * DELETION_BYTES
             + self.sessions.len() as u64 * SESSION_BYTES
             + replies;

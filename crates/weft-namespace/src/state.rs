@@ -42,7 +42,10 @@ pub struct State {
     pub(crate) xattrs: BTreeMap<Ino, Xattrs>,
     pub(crate) trims: BTreeMap<Ino, Trim>,
     pub(crate) next_trim: u64,
+    /// Who writes a file alone.
     pub(crate) write_leases: BTreeMap<Ino, SessionId>,
+    /// Who write a file beside one another: one at least, and then nobody writes it alone.
+    pub(crate) sharers: BTreeMap<Ino, BTreeSet<SessionId>>,
     /// Who holds an inode that has (or may soon have) no name open.
     pub(crate) holds: BTreeMap<Ino, BTreeSet<SessionId>>,
     pub(crate) locks: BTreeMap<Ino, Locks>,
@@ -114,6 +117,7 @@ impl State {
             trims: BTreeMap::new(),
             next_trim: 1,
             write_leases: BTreeMap::new(),
+            sharers: BTreeMap::new(),
             holds: BTreeMap::new(),
             locks: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -366,7 +370,9 @@ impl State {
             _ => {}
         }
         self.trims.remove(&ino);
-        self.drop_write_lease(ino);
+        for session in self.writers_of(ino) {
+            self.drop_write_lease(ino, session);
+        }
         for (name, value) in self.xattrs.remove(&ino).unwrap_or_default() {
             self.counts.xattrs -= 1;
             self.counts.xattr_bytes -= (name.len() + value.len()) as u64;
@@ -392,13 +398,28 @@ impl State {
         }
     }
 
-    /// Gives the write lease on a regular file that has none, or the session's own.
+    /// Gives the write lease on a regular file that nobody else writes.
     pub(crate) fn give_write_lease(&mut self, ino: Ino, session: SessionId) {
+        if self.is_writing(ino, session) {
+            self.sharers.remove(&ino);
+            self.write_leases.insert(ino, session);
+        }
+    }
+
+    /// Lets the session write beside the others that share the file. Nobody else writes it alone.
+    pub(crate) fn share_write_lease(&mut self, ino: Ino, session: SessionId) {
+        if self.is_writing(ino, session) {
+            self.write_leases.remove(&ino);
+            self.sharers.entry(ino).or_default().insert(session);
+        }
+    }
+
+    /// Notes at the session and at the file that it is written. False: there is no such session.
+    fn is_writing(&mut self, ino: Ino, session: SessionId) -> bool {
         let Some(holder) = self.sessions.get_mut(&session) else {
-            return;
+            return false;
         };
         holder.write_leases.insert(ino);
-        self.write_leases.insert(ino, session);
         if let Some(Inode {
             body: Body::File(file),
             ..
@@ -406,29 +427,47 @@ impl State {
         {
             file.exposed = true;
         }
+        true
     }
 
-    pub(crate) fn drop_write_lease(&mut self, ino: Ino) {
-        if let Some(session) = self.write_leases.remove(&ino)
-            && let Some(holder) = self.sessions.get_mut(&session)
-        {
+    /// The session writes the file no longer. Nothing to do if it does not.
+    pub(crate) fn drop_write_lease(&mut self, ino: Ino, session: SessionId) {
+        if self.write_leases.get(&ino) == Some(&session) {
+            self.write_leases.remove(&ino);
+        }
+        if let Some(sharers) = self.sharers.get_mut(&ino) {
+            sharers.remove(&session);
+            if sharers.is_empty() {
+                self.sharers.remove(&ino);
+            }
+        }
+        if let Some(holder) = self.sessions.get_mut(&session) {
             holder.write_leases.remove(&ino);
         }
+    }
+
+    /// All that write the file.
+    pub(crate) fn writers_of(&self, ino: Ino) -> Vec<SessionId> {
+        let sharers = self.sharers.get(&ino).into_iter().flatten();
+        let alone = self.write_leases.get(&ino);
+        alone.into_iter().chain(sharers).copied().collect()
     }
 
     /// Refuses a change of content while another session's write lease stands: the active revokes it
     /// first, and what the holder owes would else be taken for the new content.
     pub(crate) fn check_no_other_writer(&self, ino: Ino, session: SessionId) -> Result<(), Errno> {
-        match self.write_leases.get(&ino) {
-            Some(holder) if *holder != session => Err(Errno::EBUSY),
-            _ => Ok(()),
+        let mut writers = self.writers_of(ino).into_iter();
+        match writers.any(|holder| holder != session) {
+            true => Err(Errno::EBUSY),
+            false => Ok(()),
         }
     }
 
     /// Cuts a regular file, or makes it longer, at the word of `session`. What the data servers
     /// still have to cut is noted in the trim table. Times and set-id bits are the caller's.
     pub(crate) fn set_size(&mut self, ino: Ino, size: u64, session: SessionId) {
-        let holder = self.write_leases.get(&ino).copied();
+        let is_written = !self.writers_of(ino).is_empty();
+        let is_own = self.writes(ino, session);
         let next_trim = self.next_trim;
         let Some(Inode {
             body: Body::File(file),
@@ -450,14 +489,14 @@ impl State {
             let before = file.clone();
             file.generation += 1;
             file.allocated = 0;
-            file.exposed = holder.is_some();
+            file.exposed = is_written;
             self.trims.remove(&ino);
             self.queue_objects(ino, &before);
             return;
         }
         // The size of a file that is being written is only known to its writer: it may be cut
         // although it seems to grow.
-        let maybe_cut = size < old || holder == Some(session);
+        let maybe_cut = size < old || is_own;
         let trim = self.trims.get(&ino).copied();
         if maybe_cut {
             let from = trim.map_or(size, |t| t.from.min(size));

@@ -176,6 +176,7 @@ impl Random {
                 owed: self.below(3) == 0,
                 allocated: (self.below(4) == 0).then(|| self.number()),
                 by_handle: self.flag(),
+                allocated_more: (self.below(4) == 0).then(|| self.number()),
             }),
             13 => Op::Setxattr(Setxattr {
                 ino: self.ino(inos),
@@ -217,6 +218,9 @@ impl Random {
             }
             18 => Op::WriteLease(WriteLease {
                 ino: self.ino(inos),
+                start: self.number(),
+                end: self.number(),
+                shared: self.flag(),
             }),
             19 => Op::DropLease(DropLease {
                 ino: self.ino(inos),
@@ -261,6 +265,7 @@ impl Random {
             _ => Op::SettledSize(SettledSize {
                 ino: self.ino(inos),
                 size: self.number(),
+                session: self.below(4),
             }),
         }
     }

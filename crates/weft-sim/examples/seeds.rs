@@ -14,6 +14,7 @@ fn main() {
     let options = Options {
         level: match arguments.next().as_deref() {
             Some("debug") => tracing::Level::DEBUG,
+            Some("trace") => tracing::Level::TRACE,
             _ => tracing::Level::INFO,
         },
         storm: arguments

@@ -63,6 +63,7 @@ methods! {
     29 StatusRequest -> proto::StatusReply;
     30 ExplainRequest -> proto::ExplainReply;
     31 StartScrubRequest -> proto::StartScrubReply;
+    32 LeaseRangeRequest -> proto::LeaseRangeReply;
     48 RegisterRequest -> proto::RegisterReply;
     49 BeatRequest -> proto::BeatReply;
     50 SetStateRequest -> proto::SetStateReply;

@@ -125,6 +125,7 @@ impl Client {
                 let reply = RevokeReply {
                     open: mine.open.borrow().contains(&revoke.ino),
                     owed: mine.owed.borrow_mut().take(),
+                    ..RevokeReply::default()
                 };
                 request
                     .replier

@@ -298,6 +298,18 @@ impl Loader {
             );
             self.state.give_write_lease(ino, session);
         }
+        for sharer in record.sharers {
+            let session = SessionId(sharer);
+            demand!(
+                self.state.session_exists(session),
+                "unknown session {session} writes {ino}"
+            );
+            demand!(
+                record.exposed && record.writer == 0,
+                "inode {ino} cannot be written by several"
+            );
+            self.state.share_write_lease(ino, session);
+        }
         Ok(())
     }
 
@@ -305,7 +317,7 @@ impl Loader {
         let kind = FileKind::try_from(record.kind).map_err(|_| format!("kind of inode {ino}"))?;
         let is_file = kind == FileKind::Regular;
         demand!(
-            is_file || record.writer == 0,
+            is_file || record.writer == 0 && record.sharers.is_empty(),
             "a write lease on {ino}, which is no file"
         );
         demand!(

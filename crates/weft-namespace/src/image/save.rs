@@ -232,6 +232,7 @@ fn inode_record(state: &State, ino: Ino, inode: &Inode, shape: u32) -> ImageInod
             record.trim_seq = trim.map_or(0, |trim| trim.seq);
             record.trim_from = trim.map_or(0, |trim| trim.from);
             record.writer = state.write_leases.get(&ino).map_or(0, |session| session.0);
+            record.sharers = state.sharers(ino).map(|session| session.0).collect();
         }
         Body::Directory(directory) => {
             record.parent = directory.parent.0;

@@ -19,7 +19,7 @@ pub(super) fn apply(
     }
     let session = state.sessions.remove(&id).ok_or(Errno::ESTALE)?;
     for ino in &session.write_leases {
-        state.write_leases.remove(ino);
+        state.drop_write_lease(*ino, id);
     }
     for ino in &session.locks {
         if let Some(locks) = state.locks.get_mut(ino) {

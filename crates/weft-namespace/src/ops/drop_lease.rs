@@ -12,9 +12,7 @@ pub(super) fn apply(
 ) -> Result<OpReply, Errno> {
     ctx.check_session()?;
     let ino = Ino(op.ino);
-    if state.write_leases.get(&ino) == Some(&ctx.session) {
-        state.drop_write_lease(ino);
-    }
+    state.drop_write_lease(ino, ctx.session);
     Ok(OpReply {
         attr: state.attr(ino),
         ..OpReply::default()

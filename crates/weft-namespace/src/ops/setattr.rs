@@ -5,7 +5,7 @@ use crate::access::{self, SET_GID, SET_UID, WRITE};
 use crate::errno::Errno;
 use crate::inode::{Body, Inode, Stamp};
 use crate::state::{Context, State};
-use weft_types::{FILE_BYTES_MAX, Ino};
+use weft_types::{BLOCK_BYTES, FILE_BYTES_MAX, Ino};
 use weft_wire::proto::{self, OpReply};
 
 pub(super) enum Plan {
@@ -33,7 +33,7 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Setattr) -> Result
     if op.owed {
         return check_owed(state, ctx, op, atime, mtime);
     }
-    if op.allocated.is_some() {
+    if op.allocated.is_some() || op.allocated_more.is_some() {
         return Err(Errno::EINVAL);
     }
     if let Some(size) = op.size {
@@ -81,7 +81,7 @@ fn check_owed(
     if let (Some(atime), None, None, None) = (atime, mtime, op.size, op.allocated) {
         return Ok(Plan::Read { atime });
     }
-    if ctx.session.0 == 0 || state.write_leases.get(&Ino(op.ino)) != Some(&ctx.session) {
+    if ctx.session.0 == 0 || !state.writes(Ino(op.ino), ctx.session) {
         return Err(Errno::ESTALE);
     }
     if op.size.is_some_and(|size| size > FILE_BYTES_MAX) {
@@ -234,7 +234,7 @@ fn is_idle(state: &State, ctx: &Context, op: &proto::Setattr, size: u64, mode: u
         ..proto::Setattr::default()
     };
     *op == only_size
-        && state.write_leases.get(&ino) != Some(&ctx.session)
+        && !state.writes(ino, ctx.session)
         && matches!(state.file(ino), Ok((inode, file)) if file.size == size && inode.mode == mode)
 }
 
@@ -249,16 +249,37 @@ fn owe(
     if let (Some(trim), Some(size)) = (state.trims.get_mut(&ino), op.size) {
         trim.from = trim.from.min(size);
     }
+    let is_shared = state.is_shared(ino);
     let Some(inode) = state.get_mut(ino) else {
         return;
     };
-    if let Body::File(file) = &mut inode.body {
-        file.size = op.size.unwrap_or(file.size);
-        file.allocated = op.allocated.unwrap_or(file.allocated);
+    if is_shared {
+        join(inode, op, atime, mtime);
+    } else {
+        if let Body::File(file) = &mut inode.body {
+            file.size = op.size.unwrap_or(file.size);
+            file.allocated = op.allocated.unwrap_or(file.allocated);
+        }
+        inode.atime = atime.unwrap_or(inode.atime);
+        inode.mtime = mtime.unwrap_or(inode.mtime);
     }
-    inode.atime = atime.unwrap_or(inode.atime);
-    inode.mtime = mtime.unwrap_or(inode.mtime);
     // The write was when its holder says; a chmod since then was later.
     let ctime = inode.ctime.max(mtime.unwrap_or(ctx.now));
     inode.touch(ctime);
+}
+
+/// What one of several writers tells, beside what the others have: a file does not shrink by writing.
+fn join(inode: &mut Inode, op: &proto::Setattr, atime: Option<Stamp>, mtime: Option<Stamp>) {
+    if let Body::File(file) = &mut inode.body {
+        file.size = file.size.max(op.size.unwrap_or(0));
+        let more = op.allocated_more.unwrap_or(0);
+        // Nobody knows which blocks others have filled: the size bounds the figure.
+        let most = file.size.next_multiple_of(BLOCK_BYTES);
+        file.allocated = file
+            .allocated
+            .saturating_add(more)
+            .min(most.max(file.allocated));
+    }
+    inode.atime = inode.atime.max(atime.unwrap_or(inode.atime));
+    inode.mtime = inode.mtime.max(mtime.unwrap_or(inode.mtime));
 }

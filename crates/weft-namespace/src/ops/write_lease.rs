@@ -1,4 +1,5 @@
-//! WriteLease: the session takes the write lease on a regular file that nobody else has.
+//! WriteLease: the session takes the write lease on a regular file that nobody else has; or writes it
+//! beside the others that share it.
 
 use crate::errno::Errno;
 use crate::state::{Context, State};
@@ -16,7 +17,15 @@ pub(super) fn commit(
     op: &proto::WriteLease,
 ) -> Result<OpReply, Errno> {
     let ino = Ino(op.ino);
-    state.check_no_other_writer(ino, ctx.session)?;
-    state.give_write_lease(ino, ctx.session);
+    if op.shared {
+        let alone = state.write_lease(ino);
+        if alone.is_some_and(|holder| holder != ctx.session) {
+            return Err(Errno::EBUSY);
+        }
+        state.share_write_lease(ino, ctx.session);
+    } else {
+        state.check_no_other_writer(ino, ctx.session)?;
+        state.give_write_lease(ino, ctx.session);
+    }
     Ok(state.file_reply(ino))
 }

@@ -2,10 +2,13 @@
 
 use super::*;
 use crate::Touch;
-use weft_wire::proto::{CloseSession, DropLease, WriteLease};
+use weft_wire::proto::{CloseSession, DropLease, SettledSize, WriteLease};
 
 fn take(ino: Ino) -> Op {
-    Op::WriteLease(WriteLease { ino: ino.0 })
+    Op::WriteLease(WriteLease {
+        ino: ino.0,
+        ..WriteLease::default()
+    })
 }
 
 fn touches(w: &World, session: u64, cred: &Cred, op: Op) -> Vec<(u64, bool)> {
@@ -49,6 +52,81 @@ fn one_writer_at_a_time() {
     }));
     assert_eq!(w.state.write_lease(f), None);
     assert!(w.state.write_leases_of(SessionId(other)).is_empty());
+}
+
+fn share(ino: Ino) -> Op {
+    Op::WriteLease(WriteLease {
+        ino: ino.0,
+        shared: true,
+        ..WriteLease::default()
+    })
+}
+
+fn owes(ino: Ino, size: u64, more: u64) -> Op {
+    Op::Setattr(Setattr {
+        owed: true,
+        size: Some(size),
+        allocated: Some(1),
+        allocated_more: Some(more),
+        ..setattr(ino)
+    })
+}
+
+#[test]
+fn several_write_beside_one_another() {
+    let mut w = World::new();
+    let other = w.open_session();
+    let f = w.file(&user(1), ROOT_INO, "f", 0o644);
+    // Not beside one that writes alone; but that one may begin to share.
+    w.ok(&user(1), take(f));
+    assert_eq!(w.fails_in(other, &user(1), share(f)), Errno::EBUSY);
+    w.ok(&user(1), share(f));
+    assert_eq!(w.state.write_lease(f), None);
+    w.ok_in(other, &user(1), share(f));
+    assert!(w.state.shares(f, w.session()) && w.state.shares(f, SessionId(other)));
+    assert_eq!(w.state.write_leases_of(SessionId(other)), [f]);
+    // Alone only when nobody else is there, and nothing is cut before.
+    assert_eq!(w.fails(&user(1), take(f)), Errno::EBUSY);
+    let cut = Setattr {
+        size: Some(0),
+        ..setattr(f)
+    };
+    assert_eq!(w.fails(&user(1), Op::Setattr(cut)), Errno::EBUSY);
+    // What they tell is joined.
+    w.ok(&user(1), owes(f, 9000, 4096));
+    w.ok_in(other, &user(1), owes(f, 5000, 4096));
+    let attr = w.attr(f);
+    assert_eq!((attr.size, attr.allocated), (9000, 8192));
+    w.ok_in(other, &user(1), owes(f, 8000, 1 << 20));
+    assert_eq!(
+        w.attr(f).allocated,
+        12288,
+        "no more than the size has room for"
+    );
+    // One of them has vanished: what was found is no less than what was told.
+    w.service(Op::SettledSize(SettledSize {
+        ino: f.0,
+        size: 4000,
+        session: other,
+    }));
+    assert!(!w.state.shares(f, SessionId(other)) && w.state.shares(f, w.session()));
+    assert_eq!(w.attr(f).size, 9000);
+    assert_eq!(w.fails_in(other, &user(1), owes(f, 1, 0)), Errno::ESTALE);
+    w.ok(&user(1), take(f));
+    assert_eq!(w.state.write_lease(f), Some(w.session()));
+    assert!(!w.state.is_shared(f));
+    // Giving it back, the end of a session and of the file leave nothing behind.
+    w.ok(&user(1), share(f));
+    w.ok_in(other, &user(1), share(f));
+    w.service(Op::CloseSession(CloseSession {
+        session: other,
+        clean: false,
+    }));
+    w.ok(&user(1), Op::DropLease(DropLease { ino: f.0 }));
+    assert!(!w.state.is_shared(f) && w.state.writers() == 0);
+    w.ok(&user(1), share(f));
+    w.ok(&user(1), unlink(ROOT_INO, "f"));
+    assert!(w.state.write_leases_of(w.session()).is_empty());
 }
 
 #[test]

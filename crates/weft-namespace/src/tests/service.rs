@@ -92,7 +92,11 @@ fn clients_cannot_do_what_is_the_services() {
         Op::AddPair(AddPair { pair: 7 }),
         set_state(0, 9, Mode::Both, 0),
         Op::Dropped(Dropped { queue_ids: vec![1] }),
-        Op::SettledSize(SettledSize { ino: 1, size: 1 }),
+        Op::SettledSize(SettledSize {
+            ino: 1,
+            size: 1,
+            ..SettledSize::default()
+        }),
         Op::NewReign(NewReign { epoch: 99 }),
     ] {
         assert_eq!(w.fails(&root(), op), Errno::EPERM);

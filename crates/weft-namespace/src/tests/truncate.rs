@@ -2,6 +2,13 @@ use super::*;
 use weft_types::FILE_BYTES_MAX;
 use weft_wire::proto::{SettledSize, TrimDone, WriteLease};
 
+fn write_lease(ino: Ino) -> Op {
+    Op::WriteLease(WriteLease {
+        ino: ino.0,
+        ..WriteLease::default()
+    })
+}
+
 fn cut(ino: Ino, size: u64) -> Op {
     Op::Setattr(Setattr {
         size: Some(size),
@@ -102,7 +109,7 @@ fn cutting_shorter_leaves_remains_to_trim() {
     };
     let opened = w.ok(&user(1), Op::Create(open));
     assert_eq!((opened.trim_seq, opened.trim_from), (second, 100));
-    let lease = w.ok(&user(1), Op::WriteLease(WriteLease { ino: f.0 }));
+    let lease = w.ok(&user(1), write_lease(f));
     assert_eq!((lease.trim_seq, lease.trim_from), (second, 100));
     w.ok(&user(1), trim_done(f, second));
     assert_eq!(w.state.inode(f).unwrap().trim_seq, 0);
@@ -270,7 +277,13 @@ fn only_the_holder_owes() {
 fn a_vanished_writers_size_is_settled() {
     let mut w = World::new();
     let f = w.file(&user(1), ROOT_INO, "f", 0o644);
-    let settled = |ino: Ino, size| Op::SettledSize(SettledSize { ino: ino.0, size });
+    let settled = |ino: Ino, size| {
+        Op::SettledSize(SettledSize {
+            ino: ino.0,
+            size,
+            ..SettledSize::default()
+        })
+    };
     assert_eq!(w.fails(&root(), settled(f, 9)), Errno::EPERM);
     assert_eq!(w.fails_in(0, &root(), settled(f, u64::MAX)), Errno::EFBIG);
     assert_eq!(w.fails_in(0, &root(), settled(ROOT_INO, 1)), Errno::EISDIR);

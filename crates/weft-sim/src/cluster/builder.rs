@@ -271,10 +271,10 @@ impl Cluster {
     }
 
     /// The leases that living clients believe in: client, inode, whether it is WRITE.
-    pub(crate) fn believed_leases(&self) -> Vec<(usize, u64, bool)> {
+    pub(crate) fn believed_leases(&self) -> Vec<(usize, weft_client::Believed)> {
         let of = |(index, life): (usize, Rc<Life>)| {
             let leases = life.client().leases().into_iter();
-            leases.map(move |(ino, write)| (index, ino, write))
+            leases.map(move |believed| (index, believed))
         };
         self.living().into_iter().flat_map(of).collect()
     }
