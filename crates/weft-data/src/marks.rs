@@ -10,6 +10,7 @@
 //! region's version here before it is sent to the twin, and the twin marks the region again before
 //! it writes.
 
+use crate::owed::Held;
 use crate::server::Node;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +63,8 @@ struct Inner {
     regions: BTreeMap<Region, Entry>,
     /// By session and operation: the writes that wait for the client's word.
     unconfirmed: BTreeMap<(u64, u64), Unconfirmed>,
+    /// How long clients went on with what this member alone was known to have.
+    held: Held,
 }
 
 /// The running server's knowledge of regions.
@@ -185,11 +188,14 @@ impl Marks {
     }
 
     /// The client says that its writes below this number are on both members.
-    pub fn confirmed_below(&self, session: u64, below: u64) {
+    pub fn confirmed_below(&self, session: u64, below: u64, now: Now) {
         let inner = &mut *self.0.borrow_mut();
         let later = inner.unconfirmed.split_off(&(session, below));
         let earlier = inner.unconfirmed.split_off(&(session, 0));
         for (operation, awaited) in earlier {
+            if let Some((since, _)) = awaited.alone {
+                inner.held.add(now.saturating_sub(since));
+            }
             for region in awaited.regions {
                 if let Some(entry) = inner.regions.get_mut(&region) {
                     entry.unconfirmed.remove(&operation);
@@ -234,6 +240,12 @@ impl Marks {
                 Some((awaited.regions.first()?.object, since, bytes))
             })
             .collect()
+    }
+
+    /// How long what clients went on with was known to be on this member only; of what they have
+    /// said since to be on both.
+    pub fn held(&self) -> Held {
+        self.0.borrow().held
     }
 
     /// A client has written here and will send, or has sent, the same to the twin.
@@ -590,9 +602,9 @@ mod tests {
                     .end(word(9, operation), Now::ZERO);
             }
             begin(&marks, &store, 1..2).await.end(word(8, 1), Now::ZERO);
-            marks.confirmed_below(9, 5);
+            marks.confirmed_below(9, 5, Now::ZERO);
             assert!(settled(&marks).is_empty());
-            marks.confirmed_below(9, 6);
+            marks.confirmed_below(9, 6, Now::ZERO);
             assert_eq!(settled(&marks), [region(0)]);
             assert_eq!(marks.awaited(), BTreeSet::from([8]));
             // A session that ends leaves a doubt, which is settled like any other.
@@ -617,8 +629,10 @@ mod tests {
             }
             let object = region(0).object;
             assert_eq!(marks.alone(), [(object, then, 700), (object, then, 50)]);
-            marks.confirmed_below(9, 3);
+            marks.confirmed_below(9, 3, then * 2);
             assert_eq!(marks.alone(), [(object, then, 50)]);
+            // What nobody went on with does not count.
+            assert_eq!((marks.held().writes, marks.held().time), (1, then));
             // The region was found equal: nothing of it is on one member alone.
             marks.settled(region(0), then);
             assert!(marks.alone().is_empty());

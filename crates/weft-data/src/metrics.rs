@@ -11,6 +11,8 @@ pub(crate) const READS: &str = "weft_data_reads";
 pub(crate) const READ_BYTES: &str = "weft_data_read_bytes";
 /// Writes and other changes led for clients.
 pub(crate) const WRITES: &str = "weft_data_writes";
+/// Of these, writes of which the client itself sends the other copy to the twin.
+pub(crate) const DRIVEN_WRITES: &str = "weft_data_driven_writes";
 /// Bytes written by clients that this member led.
 pub(crate) const WRITTEN_BYTES: &str = "weft_data_written_bytes";
 /// Bytes taken from the twin as second copies.
@@ -27,6 +29,8 @@ pub(crate) const HEALED_BLOCKS: &str = "weft_data_healed_blocks";
 pub(crate) const MISMATCHES: &str = "weft_data_mismatched_regions";
 /// Bytes that recovery has compared or sent.
 pub(crate) const RECOVERED_BYTES: &str = "weft_data_recovered_bytes";
+/// Milliseconds that recovery has been at it here.
+pub(crate) const RECOVERY_MS: &str = "weft_data_recovery_ms";
 /// Epoch of the pair's state in force here.
 pub(crate) const EPOCH: &str = "weft_data_epoch";
 /// 1 while this member may serve clients.
@@ -48,6 +52,7 @@ pub(crate) struct Metrics {
     pub reads: Counter,
     pub read_bytes: Counter,
     pub writes: Counter,
+    pub driven_writes: Counter,
     pub written_bytes: Counter,
     pub copied_bytes: Counter,
     pub held_writes: Counter,
@@ -56,6 +61,7 @@ pub(crate) struct Metrics {
     pub healed_blocks: Counter,
     pub mismatches: Counter,
     pub recovered_bytes: Counter,
+    pub recovery_ms: Counter,
     pub epoch: Gauge,
     pub serving: Gauge,
     pub dirty_regions: Gauge,
@@ -76,6 +82,10 @@ impl Metrics {
         let reads = counter(READS, "Reads served");
         let read_bytes = counter(READ_BYTES, "Bytes read by clients");
         let writes = counter(WRITES, "Changes led for clients");
+        let driven_writes = counter(
+            DRIVEN_WRITES,
+            "Writes whose client sends the other copy itself",
+        );
         let written_bytes = counter(WRITTEN_BYTES, "Bytes written by clients, led here");
         let copied_bytes = counter(COPIED_BYTES, "Bytes taken from the twin as second copies");
         let held_writes = counter(
@@ -90,6 +100,7 @@ impl Metrics {
         let healed_blocks = counter(HEALED_BLOCKS, "Bad blocks made good from the twin");
         let mismatches = counter(MISMATCHES, "Regions whose copies differed in a comparison");
         let recovered_bytes = counter(RECOVERED_BYTES, "Bytes compared or sent by recovery");
+        let recovery_ms = counter(RECOVERY_MS, "Milliseconds that recovery was at it");
         let mut gauge = |name: &str, help: &str| {
             let gauge: Gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
@@ -107,6 +118,7 @@ impl Metrics {
             reads,
             read_bytes,
             writes,
+            driven_writes,
             written_bytes,
             copied_bytes,
             held_writes,
@@ -115,6 +127,7 @@ impl Metrics {
             healed_blocks,
             mismatches,
             recovered_bytes,
+            recovery_ms,
             epoch,
             serving,
             dirty_regions,

@@ -20,6 +20,23 @@ struct Inner {
     writes: BTreeMap<u64, Write>,
     next: u64,
     bytes: u64,
+    held: Held,
+}
+
+/// How long writes were on one member only: of those for which that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub writes: u64,
+    /// Of all of them together.
+    pub time: Duration,
+}
+
+impl Held {
+    /// One more, that was so for `time`.
+    pub fn add(&mut self, time: Duration) {
+        self.writes += 1;
+        self.time += time;
+    }
 }
 
 /// What is owed now.
@@ -79,6 +96,11 @@ impl Owed {
         })
     }
 
+    /// How long this member owed second copies that it has made since.
+    pub fn held(&self) -> Held {
+        self.inner.borrow().held
+    }
+
     /// What would be lost with this member if no client had kept it: what it owes, and what clients
     /// owe (`theirs`: object, since when, bytes).
     pub fn exposure(&self, theirs: Vec<(ObjectId, Now, u64)>, now: Now) -> Exposure {
@@ -94,6 +116,16 @@ impl Owed {
         }
         exposure.objects = objects.len() as u64;
         exposure
+    }
+}
+
+impl Debt {
+    /// The second copy is made.
+    pub fn paid(self, now: Now) {
+        let inner = &mut *self.inner.borrow_mut();
+        if let Some(write) = inner.writes.get(&self.number) {
+            inner.held.add(now.saturating_sub(write.since));
+        }
     }
 }
 
@@ -139,8 +171,14 @@ mod tests {
             ..exposure
         };
         assert_eq!(owed.exposure(theirs, later), with_theirs);
-        drop(first);
+        first.paid(later);
+        let held = Held {
+            writes: 1,
+            time: later,
+        };
+        assert_eq!(owed.held(), held);
         assert!(owed.begin(object(3), 60, later).is_some());
+        assert_eq!(owed.held(), held, "given up, not paid");
         assert_eq!(
             owed.exposure(Vec::new(), later).bytes,
             40,

@@ -12,8 +12,8 @@ use crate::settle::{self, Unsettled};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::Purpose;
-use weft_pair::PairState;
 use weft_pair::recovery::{Bucket, Plan, Region, Share, regions_of};
+use weft_pair::{Now, PairState};
 use weft_rpc::Payload;
 use weft_types::{ObjectId, REGION_BYTES};
 use weft_wire::proto;
@@ -156,6 +156,26 @@ pub(crate) async fn list_all(node: &Rc<Node>, plan: &mut Plan) -> Result<(), Uns
     Ok(())
 }
 
+/// Counts how long recovery is at it, however it ends.
+struct Timed<'a> {
+    node: &'a Node,
+    counted: Now,
+}
+
+impl Timed<'_> {
+    fn count(&mut self) {
+        let ms = self.node.now().saturating_sub(self.counted).as_millis() as u64;
+        self.counted += Duration::from_millis(ms);
+        self.node.metrics.recovery_ms.inc_by(ms);
+    }
+}
+
+impl Drop for Timed<'_> {
+    fn drop(&mut self) {
+        self.count();
+    }
+}
+
 /// Works the plan off, and gives up the unlimited right when nothing is left. Returns bytes looked
 /// at or moved.
 async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
@@ -166,6 +186,7 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
     let mut rated = now;
     let mut moved = 0;
     let mut moved_then = 0;
+    let mut timed = Timed { node, counted: now };
     loop {
         if node.side.borrow().epoch() != state.epoch {
             return moved;
@@ -227,6 +248,7 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
                 total: (done + left) * REGION_BYTES,
                 bytes_per_s: ((moved - moved_then) as f64 / passed) as u64,
             });
+            timed.count();
             moved_then = moved;
             rated = now;
         }

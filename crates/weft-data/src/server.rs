@@ -67,6 +67,8 @@ pub(crate) struct Node {
     pub me: Member,
     /// Differs for each start of the process.
     pub incarnation: u64,
+    /// Its figures count from then.
+    started: Now,
     pub local: Local,
     /// What others are told to connect to; known once it listens.
     pub address: RefCell<String>,
@@ -251,6 +253,7 @@ impl Node {
         let space = self.store.space().unwrap_or_default();
         let progress = self.progress.get();
         let exposure = self.owed.exposure(self.marks.alone(), now);
+        let (server_async, client_async) = (self.owed.held(), self.marks.held());
         let report = proto::MemberReport {
             total_bytes: space.total,
             free_bytes: space.free,
@@ -269,6 +272,15 @@ impl Node {
             owed_bytes: exposure.bytes,
             owed_objects: exposure.objects,
             owed_ms: exposure.oldest.as_millis() as u64,
+            writes: self.metrics.writes.get(),
+            driven_writes: self.metrics.driven_writes.get(),
+            counted_ms: now.saturating_sub(self.started).as_millis() as u64,
+            server_async_writes: server_async.writes,
+            server_async_us: server_async.time.as_micros() as u64,
+            client_async_writes: client_async.writes,
+            client_async_us: client_async.time.as_micros() as u64,
+            recovered_bytes: self.metrics.recovered_bytes.get(),
+            recovery_ms: self.metrics.recovery_ms.get(),
         };
         self.metrics.owed_bytes.set(exposure.bytes as i64);
         self.metrics.owed_ms.set(report.owed_ms as i64);
@@ -487,6 +499,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         pair,
         me,
         incarnation,
+        started: env.now().since(Mono(0)),
         local: local.clone(),
         address: RefCell::default(),
         changed: Notify::new(),

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::{Extent, OBJECT_BYTES_MAX, Purpose, regions_of};
-use weft_pair::{Answer, Copied, Course, Mode, PairState, Rule};
+use weft_pair::{Answer, Copied, Course, Duplicates, Mode, PairState, Rule};
 use weft_rpc::{Connection, Payload, Replier, Request};
 use weft_types::{Epoch, ObjectId, PairId};
 use weft_wire::Failed;
@@ -273,7 +273,7 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
     };
     if message.confirmed_below > 0 {
         node.marks
-            .confirmed_below(message.session, message.confirmed_below);
+            .confirmed_below(message.session, message.confirmed_below, node.now());
     }
     let goes_on_with_one = message.protocol == Protocol::ClientAsync as i32;
     let asker = Asker {
@@ -306,8 +306,16 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
         if ended.is_ok() {
             node.metrics.writes.inc();
             node.metrics.written_bytes.inc_by(change.bytes());
+            let both_serve = node.side.borrow().mode() == Some(Mode::Both);
+            if rule.duplicates == Duplicates::Client && both_serve && ended == Ok(false) {
+                node.metrics.driven_writes.inc();
+            }
         }
-        drop(debt);
+        if let Some(debt) = debt.take()
+            && ended == Ok(true)
+        {
+            debt.paid(node.now());
+        }
         match (unanswered.take(), ended) {
             (Some(replier), Ok(both)) => reply_to_write(&node, replier, both),
             (Some(replier), Err(failed)) => replier.fail(failed),
@@ -332,7 +340,11 @@ fn reply_to_write(node: &Node, replier: Replier, both: bool) {
 /// METHOD 71.
 pub(crate) fn on_confirmed(node: &Node, request: Request) {
     match request.decode::<proto::Confirmed>() {
-        Ok(message) => node.marks.confirmed_below(message.session, message.below),
+        Ok(message) => {
+            let now = node.now();
+            node.marks
+                .confirmed_below(message.session, message.below, now);
+        }
         Err(failed) => request.replier.fail(failed),
     }
 }

@@ -16,7 +16,7 @@ pub mod recovery;
 pub mod router;
 pub mod state;
 
-pub use course::{Answer, Copied, Course, Rule};
+pub use course::{Answer, Copied, Course, Duplicates, Rule};
 pub use keeper::{Action, Keeper, Registration, Terms};
 pub use member::{MemberSide, Refusal};
 pub use router::{LATE_MIN, Part, Router};

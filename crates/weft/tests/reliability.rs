@@ -8,7 +8,8 @@
 mod support;
 
 use std::process::{Command, Output};
-use support::WEFT;
+use std::time::{Duration, Instant};
+use support::{Dev, WEFT, can_mount};
 
 fn reliability(arguments: &[&str]) -> Output {
     Command::new(WEFT)
@@ -88,4 +89,92 @@ fn it_refuses_with_what_to_do_instead() {
     assert_eq!(no_place.status.code(), Some(1));
     assert!(text(&no_place.stderr).contains("/proc/nowhere/plot.svg"));
     assert!(no_place.stdout.is_empty());
+}
+
+/// The answer of `weft reliability --live --json` once `field` is `measured`.
+fn live(dev: &Dev, field: &str) -> serde_json::Value {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let said = dev.done(&["reliability", "--live", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+        if json["live"]["from"][field] == "measured" {
+            return json;
+        }
+        assert!(Instant::now() < deadline, "{field} is not measured: {said}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn a_running_cluster_tells_what_it_has_measured() {
+    if !can_mount() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let mount = base.path().join("mnt");
+    let dev = Dev::up(
+        &base.path().join("cluster"),
+        &["--mount", mount.to_str().unwrap(), "--pairs", "1"],
+    );
+    let untouched = dev.done(&["reliability", "--live"]);
+    assert!(untouched.contains("no recovery has run yet"), "{untouched}");
+    assert!(untouched.contains("1 pairs;"), "{untouched}");
+
+    let directory = mount.join("d");
+    std::fs::create_dir(&directory).unwrap();
+    let policy = Command::new(WEFT)
+        .args(["policy", "set", "--protocol", "server-async"])
+        .arg(&directory)
+        .output()
+        .unwrap();
+    assert!(policy.status.success(), "{}", text(&policy.stderr));
+    for file in 0..8 {
+        let path = directory.join(format!("f{file}"));
+        std::fs::write(&path, vec![7; 4 << 20]).unwrap();
+        std::fs::File::open(&path).unwrap().sync_all().unwrap();
+    }
+    let json = live(&dev, "mttd_server_async");
+    assert_eq!(json["live"]["from"]["mttw"], "measured");
+    assert_eq!(json["live"]["from"]["mttd_client_async"], "default");
+    assert_eq!(json["live"]["from"]["mttr_node"], "default");
+    let seconds = |json: &serde_json::Value, pointer: &str| json.pointer(pointer).unwrap().as_f64();
+    let mttd = seconds(&json, "/mttd_seconds/server-async").unwrap();
+    assert!(mttd > 0.0 && mttd < 5.0, "{mttd}");
+    // At least 32 pieces of 256 KiB were written in the time that the cluster is up.
+    let over = seconds(&json, "/live/over_seconds").unwrap();
+    let mttw = seconds(&json, "/mttw_seconds").unwrap();
+    assert!(mttw > 0.0 && mttw <= over / 30.0, "{mttw} in {over}");
+    assert_eq!(json["protocols"].as_array().unwrap().len(), 5);
+
+    dev.done(&["dev", "kill", "data:0.1"]);
+    std::fs::write(directory.join("more"), vec![8; 20 << 20]).unwrap();
+    dev.done(&["dev", "start", "data:0.1"]);
+    dev.done(&["fsck", "--data", "--wait", "60"]);
+    let json = live(&dev, "mttr_node");
+    let repair = seconds(&json, "/mttr_node_seconds").unwrap();
+    assert!(
+        repair > 86_400.0,
+        "a day until the node is replaced: {repair}"
+    );
+    // What is given on the command line is taken.
+    let given = dev.done(&[
+        "reliability",
+        "--live",
+        "--json",
+        "--mttr-node",
+        "12h",
+        "--pairs",
+        "4",
+    ]);
+    let given: serde_json::Value = serde_json::from_str(&given).unwrap();
+    assert_eq!(given["live"]["from"]["mttr_node"], "given");
+    assert_eq!(
+        (&given["mttr_node_seconds"], &given["pairs"]),
+        (&43_200.0.into(), &4.into())
+    );
+    // Nothing is written while it looks.
+    let idle = dev.done(&["reliability", "--live", "--json", "--over", "1s"]);
+    let idle: serde_json::Value = serde_json::from_str(&idle).unwrap();
+    assert_eq!(idle["live"]["from"]["mttw"], "default", "{idle}");
+    dev.end();
 }

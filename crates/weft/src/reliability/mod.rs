@@ -2,18 +2,23 @@
 //! weft-model's, told in docs/reliability.md; here are its inputs, and its answers for people, for
 //! programs and as a plot.
 
+mod live;
 mod plot;
 
 use crate::error::{Error, Result, Tried};
 use crate::output::{say, show};
 use crate::table;
+use crate::tool::Where;
 use clap::Args;
+use live::Live;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::str::FromStr;
+use std::time::Duration;
+use weft_env::Env;
 use weft_model::{
     Assumed, Exposure, Forecast, Group, Measured, Mttd, NEVER, PAIRS_MAX, Protocol, Repair, Scheme,
     availability, consistency, forecast, limits,
@@ -24,6 +29,11 @@ const HOUR: f64 = 60.0 * MINUTE;
 const DAY: f64 = 24.0 * HOUR;
 /// As in the times that are given: 1y is this long.
 const YEAR: f64 = 365.25 * DAY;
+
+/// What is taken where nothing is given, and nothing measured: CEFT's cluster.
+const PAIRS: u32 = 8;
+const MTTW: f64 = MINUTE;
+const MTTR_NODE: f64 = 2.0 * DAY;
 
 /// The times to duplication with which CEFT's figures for eight pairs come out (docs/reliability.md).
 const MTTD: Mttd = Mttd {
@@ -38,24 +48,36 @@ const MTTD: Mttd = Mttd {
                   CEFT is the design of the paper, where what waits for its second copy dies with the server. In Weft the client keeps it and sends it again."
 )]
 pub struct ReliabilityCommand {
-    /// Pairs of data servers.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(PAIRS_MAX)))]
-    pairs: u32,
+    /// Uses what a running cluster has measured: how often it is written to, how long writes are on one member only,
+    /// how fast it recovers. What it has not measured yet is told, and the defaults are used.
+    #[arg(long)]
+    live: bool,
+    /// With --live: only what is measured in this time from now on; otherwise all since the data servers started.
+    #[arg(long, value_name = "TIME", requires = "live", value_parser = parse_time)]
+    over: Option<f64>,
+    /// With --live: how long after its death a node is replaced; then it is filled with everything.
+    #[arg(long, value_name = "TIME", requires = "live", default_value = "1d", value_parser = parse_delay)]
+    replaced_after: f64,
+    #[command(flatten)]
+    cluster: Where,
+    /// Pairs of data servers [default: 8, with --live as many as there are].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(PAIRS_MAX)))]
+    pairs: Option<u32>,
     /// Mean time to the failure of a node that runs a data or metadata server.
     #[arg(long, value_name = "TIME", default_value = "1y", value_parser = parse_time)]
     mttf_node: f64,
-    /// Mean time from a member's failure until its copy is complete again.
-    #[arg(long, value_name = "TIME", default_value = "2d", value_parser = parse_time)]
-    mttr_node: f64,
+    /// Mean time from a member's failure until its copy is complete again [default: 2d, with --live as measured].
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    mttr_node: Option<f64>,
     /// Mean time to the failure of the network that all share, which ends everything; or `never`.
     #[arg(long, value_name = "TIME", default_value = "3y", value_parser = parse_time_or_never)]
     mttf_switch: f64,
     /// Mean time to the failure of a node that runs a client; or `never`.
     #[arg(long, value_name = "TIME", default_value = "1y", value_parser = parse_time_or_never)]
     mttf_client: f64,
-    /// Mean time between two writes to one pair.
-    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = parse_time)]
-    mttw: f64,
+    /// Mean time between two writes to one pair [default: 1min, with --live as measured].
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    mttw: Option<f64>,
     /// Mean time for which a write is on one member only, for server-async or client-async; may be given for each.
     #[arg(long, value_name = "PROTOCOL=TIME", value_parser = MttdOf::from_str)]
     mttd: Vec<MttdOf>,
@@ -152,9 +174,14 @@ fn parse_protocol(name: &str) -> std::result::Result<Protocol, String> {
 /// Runs `weft reliability`.
 ///
 /// # Errors
-/// If the model says nothing about such a cluster, or the plot cannot be written.
+/// If the model says nothing about such a cluster, the plot cannot be written, or (with `--live`) no
+/// metadata server answers.
 pub fn run(command: &ReliabilityCommand) -> Result<()> {
-    let plan = Plan::of(command);
+    let counted = match command.live {
+        true => Some(crate::block_on(|env| ask(env, command))?),
+        false => None,
+    };
+    let plan = Plan::of(command, counted);
     let answers = plan.answers()?;
     if let Some(path) = &command.plot {
         let drawn = plot::draw(&plan).map_err(|why| Error::Failed(format!("no plot: {why}")))?;
@@ -167,6 +194,17 @@ pub fn run(command: &ReliabilityCommand) -> Result<()> {
     }
 }
 
+/// What the cluster has counted.
+async fn ask(env: Env, command: &ReliabilityCommand) -> Result<live::Counted> {
+    let tool = command.cluster.connect(&env).await?;
+    let status = tool.status().await?;
+    let Some(over) = command.over else {
+        return Ok(live::counted(None, &status));
+    };
+    env.sleep(Duration::from_secs_f64(over)).await;
+    Ok(live::counted(Some(&status), &tool.status().await?))
+}
+
 /// What is asked: a cluster, its load, and about which protocols.
 #[derive(Clone, Debug)]
 struct Plan {
@@ -174,6 +212,8 @@ struct Plan {
     load: Measured,
     protocols: Vec<Protocol>,
     group: Group,
+    /// With `--live`: what the cluster tells.
+    live: Option<Live>,
     /// What has been asked already, by number of pairs: table, bars and curves ask the same, and a thousand pairs take
     /// a second or two. All else is equal among the plans that share it.
     known: Rc<RefCell<Known>>,
@@ -195,28 +235,45 @@ struct Answers {
 }
 
 impl Plan {
-    fn of(command: &ReliabilityCommand) -> Plan {
-        let mut mttd = MTTD;
+    fn of(command: &ReliabilityCommand, counted: Option<live::Counted>) -> Plan {
+        let (mut server_async, mut client_async) = (None, None);
         for given in &command.mttd {
             match *given {
-                MttdOf::ServerAsync(time) => mttd.server_async = time,
-                MttdOf::ClientAsync(time) => mttd.client_async = time,
+                MttdOf::ServerAsync(time) => server_async = Some(time),
+                MttdOf::ClientAsync(time) => client_async = Some(time),
             }
         }
+        let known = counted.unwrap_or_default();
+        let inputs = Live {
+            counted: known,
+            mttw: live::choose(command.mttw, known.mttw, MTTW),
+            server_async: live::choose(server_async, known.server_async, MTTD.server_async),
+            client_async: live::choose(client_async, known.client_async, MTTD.client_async),
+            repair: live::choose(
+                command.mttr_node,
+                live::repair(&known, command.replaced_after),
+                MTTR_NODE,
+            ),
+            replaced_after: command.replaced_after,
+        };
+        let measured = (known.pairs > 0).then_some(known.pairs);
         let chosen = |protocol: &Protocol| {
             command.protocol.is_empty() || command.protocol.contains(protocol)
         };
         Plan {
             assumed: Assumed {
-                pairs: command.pairs,
+                pairs: command.pairs.or(measured).unwrap_or(PAIRS),
                 mttf_node: command.mttf_node,
                 mttf_switch: command.mttf_switch,
                 mttf_client: command.mttf_client,
             },
             load: Measured {
-                mttw: command.mttw,
-                mttd,
-                repair: command.mttr_node,
+                mttw: inputs.mttw.seconds,
+                mttd: Mttd {
+                    server_async: inputs.server_async.seconds,
+                    client_async: inputs.client_async.seconds,
+                },
+                repair: inputs.repair.seconds,
                 async_share: command.async_share,
                 window: command.window,
             },
@@ -224,9 +281,10 @@ impl Plan {
             group: Group {
                 members: command.metadata_members,
                 mttf: command.mttf_node,
-                mttr: command.mttr_node,
+                mttr: inputs.repair.seconds,
                 repair: Repair::OneAtATime,
             },
+            live: counted.map(|_| inputs),
             known: Rc::default(),
         }
     }
@@ -303,7 +361,8 @@ impl Plan {
     /// For people.
     fn to_text(&self, answers: &Answers) -> String {
         let assumed = &self.assumed;
-        let mut out = format!(
+        let mut out = self.live.map(Live::to_text).unwrap_or_default();
+        out += &format!(
             "{} pairs; a node fails after {} and is back after {}; the network fails after {}, a client's node after {};\n\
              a write to each pair every {}; with one copy only, Weft loses it if server and writer die within {} and the time that it waits\n\n",
             assumed.pairs,
@@ -397,6 +456,7 @@ impl Plan {
             .collect();
         let bare = self.striping();
         json!({
+            "live": self.live.map(Live::to_json),
             "pairs": self.assumed.pairs,
             "mttf_node_seconds": self.assumed.mttf_node,
             "mttr_node_seconds": self.load.repair,
@@ -480,7 +540,7 @@ mod tests {
 
     fn plan(arguments: &[&str]) -> Plan {
         let line = Line::try_parse_from(["weft"].iter().chain(arguments)).unwrap();
-        Plan::of(&line.command)
+        Plan::of(&line.command, None)
     }
 
     fn refusal(arguments: &[&str]) -> String {
