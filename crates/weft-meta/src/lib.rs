@@ -14,6 +14,7 @@ mod expiry;
 mod images;
 mod leases;
 mod locks;
+mod losses;
 mod metrics;
 mod pairs;
 mod ranges;

@@ -88,6 +88,10 @@ methods! {
     86 FilledRequest -> proto::FilledReply;
     87 ClearRequest -> proto::ClearReply;
     88 PingRequest -> proto::PingReply;
+    110 UnsettledRequest -> proto::UnsettledReply;
+    111 ReturnedRequest -> proto::ReturnedReply;
+    112 LossesRequest -> proto::LossesReply;
+    113 AcknowledgeRequest -> proto::AcknowledgeReply;
 }
 
 /// Why the other side did not do a request: `Failure` as a Rust enum.
