@@ -160,6 +160,34 @@ impl Client {
         *self.0.invalidator.borrow_mut() = Some(invalidator);
     }
 
+    // ---- moving files (for `weft-mover`) ----
+
+    /// Tells the service how moves ended and asks for at most `max` more files to move; `working` names
+    /// those that this client is moving.
+    ///
+    /// # Errors
+    /// EIO if the service does not answer in time.
+    pub async fn move_work(
+        &self,
+        reports: Vec<proto::MoveReport>,
+        working: Vec<u64>,
+        max: u32,
+    ) -> Result<proto::MoveWorkReply> {
+        self.0.move_work(reports, working, max).await
+    }
+
+    /// Makes a file lie as an order says, whoever uses it meanwhile. A file that is gone, or lies so,
+    /// is well. Not to be dropped half-way: the service would keep the copy's objects until the
+    /// session ends.
+    ///
+    /// # Errors
+    /// EBUSY if the file is written all the time, EAGAIN if the order is out of date, EIO if it cannot be
+    /// read; what a disk said. After ETIMEDOUT the session has to be given up: something may still be on
+    /// its way to the copy's objects.
+    pub async fn move_file(&self, order: proto::MoveOrder) -> Result<crate::Moved> {
+        self.0.move_file(order).await
+    }
+
     // ---- names ----
 
     /// What a name in a directory stands for; absence is an answer too.

@@ -24,6 +24,7 @@ mod handles;
 mod leases;
 mod locks;
 mod mapped;
+mod moving;
 mod names;
 mod node;
 mod owed;
@@ -38,5 +39,6 @@ mod types;
 mod writeback;
 
 pub use api::{Believed, Client, ClientError};
+pub use moving::Moved;
 pub use settings::Settings;
 pub use types::*;

@@ -5,6 +5,7 @@ use crate::server::{Node, from_name};
 use crate::settle::{self, Unsettled};
 use bytes::Bytes;
 use std::rc::Rc;
+use weft_pair::recovery::Region;
 use weft_pair::{Mode, PairState};
 use weft_rpc::{Connection, Payload, Request};
 use weft_types::{Epoch, ObjectId, PAYLOAD_MAX, PairId};
@@ -152,6 +153,48 @@ pub(crate) fn on_map(node: &Rc<Node>, request: Request) {
                 request
                     .replier
                     .send::<proto::MapRequest>(&reply, Payload::none());
+            }
+            Err(failed) => request.replier.fail(failed),
+        }
+    });
+}
+
+/// METHOD 82, of a client: it compares an object with a copy of it.
+pub(crate) fn on_checksums(node: &Rc<Node>, request: Request) {
+    let message: proto::ChecksumsRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("checksums for a client", async move {
+        let summed = async {
+            let object = from_name(message.object)?;
+            let region = Region {
+                object,
+                index: message.region,
+            };
+            let (pair, epoch) = (PairId(message.pair), Epoch(message.epoch));
+            node.not_ahead(|side, now| side.admits(pair, epoch, now))
+                .await?;
+            let span = vec![settle::span_of(region)];
+            let held = node.locks.enqueue(object, span, Kind::Read);
+            held.granted().await;
+            let now = node.now();
+            node.side.borrow().admits(pair, epoch, now)?;
+            let sums = node.store.checksums(object, message.region).await;
+            sums.map_err(|error| node.store_failed(error))
+        };
+        match summed.await {
+            Ok(sums) => {
+                let reply = proto::ChecksumsReply {
+                    checksums: sums.checksums,
+                    length: sums.length,
+                    exists: sums.exists,
+                    unconfirmed: false,
+                };
+                request
+                    .replier
+                    .send::<proto::ChecksumsRequest>(&reply, Payload::none());
             }
             Err(failed) => request.replier.fail(failed),
         }

@@ -36,6 +36,9 @@ pub(crate) struct Registration {
     before: Cell<bool>,
     /// Time between two beats, as the metadata service wants it.
     beat: Cell<Duration>,
+    /// Why the service refused this server last: one that is not wanted any more asks on, but says so
+    /// once.
+    refused: RefCell<String>,
 }
 
 impl Registration {
@@ -45,6 +48,7 @@ impl Registration {
             wake: Notify::new(),
             before: Cell::new(false),
             beat: Cell::new(BEAT),
+            refused: RefCell::default(),
         }
     }
 
@@ -123,12 +127,16 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
     let reply = match node.env.timeout(REGISTER_PATIENCE, call).await {
         Ok(Ok((reply, _))) => reply,
         Ok(Err(CallError::Failed(Failed::Refused(why)))) => {
-            tracing::error!(why, "the metadata service refuses this server");
+            if *node.registration.refused.borrow() != why {
+                tracing::error!(why, "the metadata service refuses this server");
+                node.registration.refused.borrow_mut().clone_from(&why);
+            }
             return Err(why);
         }
         Ok(Err(error)) => return Err(error.to_string()),
         Err(_) => return Err("the registration was not answered".into()),
     };
+    node.registration.refused.borrow_mut().clear();
     let state = reply
         .state
         .as_ref()

@@ -413,6 +413,11 @@ pub(crate) fn handler(node: &Rc<Node>) -> Handler {
             proto::Confirmed::METHOD => write::on_confirmed(&node, request),
             proto::SyncRequest::METHOD => write::on_sync(&node, connection, request),
             proto::MapRequest::METHOD => read::on_map(&node, request),
+            proto::ChecksumsRequest::METHOD
+                if connection.identity().role == i32::from(Role::Client) =>
+            {
+                read::on_checksums(&node, request);
+            }
             proto::DataStatusRequest::METHOD => {
                 let now = node.now();
                 let reply = proto::DataStatusReply {

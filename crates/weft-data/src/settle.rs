@@ -176,6 +176,7 @@ async fn compare(
         epoch: epoch.0,
         object: Some(to_name(object)),
         region: region.index,
+        ..Default::default()
     };
     let (ours, theirs) = join(
         node.store.checksums(object, region.index),
@@ -459,6 +460,7 @@ pub(crate) async fn differs(
             epoch: epoch.0,
             object: Some(to_name(region.object)),
             region: region.index,
+            ..Default::default()
         };
         let (ours, theirs) = join(
             node.store.checksums(region.object, region.index),

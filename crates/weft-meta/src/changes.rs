@@ -31,6 +31,10 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         Op::Create(op) => inos.push(Ino(op.parent)),
         // Clients cache nothing of these.
         Op::SetPairState(_) | Op::Dropped(_) | Op::NewReign(_) | Op::AddPair(_) => {}
+        Op::RelayoutBegin(_) | Op::RelayoutEnd(_) | Op::GivePolicy(_) => {}
+        Op::StartJob(_) | Op::MarkJob(_) | Op::EndJob(_) => {}
+        Op::RemovePair(_) | Op::AdmitPair(_) => {}
+        Op::Relayout(op) => inos.push(Ino(op.ino)),
         Op::OpenSession(_) => {}
         Op::CloseSession(_) => return false,
         _ => inos.extend(state.touches(entry).iter().map(|touch| touch.ino)),
@@ -50,6 +54,12 @@ fn is_own(op: &Op) -> bool {
             | Op::NewReign(_)
             | Op::AddPair(_)
             | Op::Orphan(_)
+            | Op::StartJob(_)
+            | Op::MarkJob(_)
+            | Op::EndJob(_)
+            | Op::RemovePair(_)
+            | Op::AdmitPair(_)
+            | Op::GivePolicy(_)
     )
 }
 
@@ -101,6 +111,12 @@ fn change(
     }
     if let Some(failed) = core.commits.refusal() {
         return replier.fail(failed);
+    }
+    if let Op::Relayout(relayout) = op
+        && core.settling.contains(&Ino(relayout.ino))
+    {
+        // Its size is being found from the objects that it has now.
+        return replier.fail(Failed::Errno(libc::EBUSY));
     }
     let mut entry = Entry {
         session: session.0,

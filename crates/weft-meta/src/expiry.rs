@@ -142,6 +142,8 @@ impl Meta {
         let (_, sn) = self.apply_own(core, op::Op::CloseSession(close));
         core.sessions.remove(&session);
         core.ranges.session_ended(session, |_| false);
+        core.jobs.session_ended(session);
+        self.jobs_changed.notify_one();
         concerned.extend(core.leases.remove_session(session));
         core.forget_lock_waiter(session);
         for ino in concerned {

@@ -12,6 +12,7 @@ mod deletions;
 mod error;
 mod expiry;
 mod images;
+mod jobs;
 mod leases;
 mod locks;
 mod losses;

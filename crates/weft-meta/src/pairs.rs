@@ -19,8 +19,9 @@ use weft_types::{Epoch, Member, PairId};
 use weft_wire::Failed;
 use weft_wire::proto::{
     self, BeatReply, BeatRequest, Identity, MemberReport, MemberStatus, PairMembers, PairStates,
-    PairStatus, RecoveredReply, RecoveredRequest, RegisterReply, RegisterRequest, SetStateRequest,
-    SuspectReply, SuspectRequest, View, identity::Role, op,
+    PairStatus, RecoveredReply, RecoveredRequest, RegisterReply, RegisterRequest,
+    ReplaceMemberReply, ReplaceMemberRequest, SetStateRequest, SuspectReply, SuspectRequest, View,
+    identity::Role, op,
 };
 
 /// A client that suspects a member is answered by then, whatever happened: it asks again.
@@ -70,6 +71,9 @@ pub(crate) struct Pairs {
     links: BTreeMap<u64, Link>,
     /// Members of pairs that are not known yet.
     joining: BTreeMap<PairId, [Option<u64>; 2]>,
+    /// Stores that were given up for others: refused for as long as this reign lasts. After it they
+    /// would be taken back, as if nobody had given the order.
+    retired: BTreeMap<(PairId, Member), StoreKey>,
     next_number: u64,
     /// When the clock of the pairs ran last.
     pulse: Mono,
@@ -95,6 +99,7 @@ impl Pairs {
             by_id: BTreeMap::new(),
             links: BTreeMap::new(),
             joining: BTreeMap::new(),
+            retired: BTreeMap::new(),
             next_number: 1,
             pulse: now,
         };
@@ -295,6 +300,19 @@ pub(crate) fn on_register(
         ));
     }
     let pair = PairId(request.pair);
+    if core.state.is_removed(pair) {
+        return replier.fail(Failed::Refused(format!(
+            "pair {pair} was drained and removed: stop this server, or let the pair in again with \
+             `weft pair add {pair}`"
+        )));
+    }
+    let retired = core.pairs.retired.get(&(pair, member)).copied();
+    if retired.is_some_and(|retired| StoreKey::of(&request.store_id) == retired) {
+        return replier.fail(Failed::Refused(format!(
+            "member {member} of pair {pair} is being replaced: stop this server, and start one with an \
+             empty directory in its place"
+        )));
+    }
     let id = u64::from(request.pair) * 2 + member.index() as u64;
     let incarnation = request.incarnation;
     connection.set_identity(Identity {
@@ -340,13 +358,86 @@ fn added(meta: &Rc<Meta>, core: &mut Core, pair: PairId) {
     if core.pairs.by_id.contains_key(&pair) {
         return;
     }
-    core.pairs.insert(PairState::new(pair), meta.env.now());
+    let journaled = core.state.pair_state(pair).unwrap_or_default();
+    let Ok(state) = PairState::from_proto(&journaled) else {
+        tracing::error!(%pair, "a new pair has no state");
+        return;
+    };
+    core.pairs.insert(state, meta.env.now());
     let slots = core.pairs.joining.remove(&pair).unwrap_or_default();
     for member in MEMBERS {
         if let Some(number) = slots[member.index()] {
             register(meta, core, pair, member, number);
         }
     }
+}
+
+/// A member's store is given up.
+pub(crate) fn on_replace(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    _connection: &Connection,
+    request: ReplaceMemberRequest,
+    replier: Replier,
+) {
+    let id = PairId(request.pair);
+    let refuse = |why: String| Failed::Refused(why);
+    let Some(member) = Member::from_index(request.member) else {
+        return replier.fail(refuse("a pair has members 0 and 1".into()));
+    };
+    let Some(pair) = core.pairs.by_id.get(&id) else {
+        return replier.fail(refuse(format!("there is no pair {id}")));
+    };
+    let twin = member.twin();
+    let is_current = match pair.keeper.published().mode {
+        Mode::Both => true,
+        Mode::Only(sole) | Mode::Recovering(sole) => sole == twin,
+        Mode::Down(_) => false,
+    };
+    if !is_current || !pair.keeper.is_present(twin, since(meta.env.now())) {
+        return replier.fail(refuse(format!(
+            "member {twin} of pair {id} is away or has no current copy: what member {member} has would be \
+             lost. Bring member {twin} back first"
+        )));
+    }
+    let known = pair.keeper.state().stores[member.index()];
+    let connection = core.pairs.link_of(pair, member);
+    let connection = connection.map(|link| link.connection.clone());
+    if let Some(store) = known {
+        core.pairs.retired.insert((id, member), store);
+    }
+    tracing::info!(pair = %id, %member, "a member's store is given up");
+    if let Some(connection) = connection {
+        connection.close("the member is being replaced");
+    }
+    replier.send::<ReplaceMemberRequest>(&ReplaceMemberReply {}, Payload::none());
+}
+
+/// A pair has been drained and is gone from the state: its members are sent away.
+pub(crate) fn removed(meta: &Rc<Meta>, core: &mut Core, id: PairId) {
+    let Some(pair) = core.pairs.by_id.remove(&id) else {
+        return;
+    };
+    for number in pair.members.into_iter().flatten() {
+        if let Some(link) = core.pairs.links.remove(&number) {
+            link.connection.close("the pair was drained and removed");
+        }
+    }
+    for suspect in pair.suspects {
+        let gone = Failed::Unavailable("the pair was drained and removed".into());
+        suspect.replier.fail(gone);
+    }
+    let task = meta.clone();
+    meta.spawn("view", async move {
+        let forget = |core: &Core, view: &mut View| {
+            if core.state.is_removed(id) {
+                view.pairs.retain(|known| known.pair != id.0);
+            }
+        };
+        if let Err(error) = record_view(&task, forget).await {
+            tracing::error!(%error, "the view still names a pair that was removed");
+        }
+    });
 }
 
 /// Brings a registration before the keeper.

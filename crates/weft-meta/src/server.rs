@@ -5,6 +5,7 @@
 
 use crate::committer::{self, Commits};
 use crate::images::Shadow;
+use crate::jobs::Jobs;
 use crate::leases::{LEASES_MAX, Leases};
 use crate::locks::LockWaiters;
 use crate::metrics::Metrics;
@@ -47,6 +48,8 @@ pub(crate) struct Meta {
     pub pairs_changed: Notify,
     /// Objects may be waiting to be dropped.
     pub deletions_changed: Notify,
+    /// A job, or how far it is, has changed.
+    pub jobs_changed: Notify,
     pub stopping: Cell<bool>,
     tasks: RefCell<Vec<Task>>,
 }
@@ -68,6 +71,7 @@ pub(crate) struct Core {
     pub away: usize,
     pub lock_waiters: LockWaiters,
     pub pairs: Pairs,
+    pub jobs: Jobs,
     pub view: View,
     pub metrics: Metrics,
     /// Connections that are open, by a number of our own.
@@ -129,6 +133,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         parking: Parking::default(),
         ranges: Ranges::default(),
         settling: BTreeSet::new(),
+        jobs: Jobs::default(),
         lock_waiters: LockWaiters::default(),
         view,
         metrics: Metrics::new(),
@@ -146,6 +151,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         drained: Notify::new(),
         pairs_changed: Notify::new(),
         deletions_changed: Notify::new(),
+        jobs_changed: Notify::new(),
         stopping: Cell::new(false),
         tasks: RefCell::default(),
         settings,
@@ -178,6 +184,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
     meta.spawn("session clock", crate::expiry::run(meta.clone()));
     meta.spawn("pair clock", crate::pairs::run_clock(meta.clone()));
     meta.spawn("deletions", crate::deletions::run(meta.clone()));
+    meta.spawn("jobs", crate::jobs::run(meta.clone()));
     meta.spawn("images", crate::images::run(meta.clone(), shadow));
     tracing::info!(%address, "serving");
     Ok(Server {
@@ -410,6 +417,14 @@ impl Meta {
             }
             proto::StartScrubRequest::METHOD => {
                 dispatch(from, request, crate::status::on_start_scrub);
+            }
+            proto::StartJobRequest::METHOD => dispatch(from, request, crate::jobs::on_start),
+            proto::JobsRequest::METHOD => dispatch(from, request, crate::jobs::on_jobs),
+            proto::MoveWorkRequest::METHOD => dispatch(from, request, crate::jobs::on_work),
+            proto::CancelJobRequest::METHOD => dispatch(from, request, crate::jobs::on_cancel),
+            proto::AdmitPairRequest::METHOD => dispatch(from, request, crate::jobs::on_admit),
+            proto::ReplaceMemberRequest::METHOD => {
+                dispatch(from, request, crate::pairs::on_replace);
             }
             proto::RegisterRequest::METHOD => dispatch(from, request, crate::pairs::on_register),
             proto::BeatRequest::METHOD => dispatch(from, request, crate::pairs::on_beat),

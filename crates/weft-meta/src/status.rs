@@ -37,6 +37,8 @@ pub(crate) fn on_status(
         deletions_queued: statistics.deletions,
         memory_bytes: statistics.memory_bytes,
         digest,
+        removed_pairs: core.state.removed_pairs().map(|pair| pair.0).collect(),
+        jobs: core.jobs.statuses(&core.state, meta.env.now()),
     };
     let sn = core.commits.newest();
     meta.when_committed(core, sn, move |_, _, result| match result {

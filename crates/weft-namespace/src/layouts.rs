@@ -67,19 +67,29 @@ impl Shapes {
 }
 
 /// `width` pairs, one after the other, beginning where `random` says. Those that are down are left
-/// out while there are others: a new file need not wait for them.
+/// out while there are others: a new file need not wait for them. Those that are being drained are left
+/// out always: a job that found nothing on them relies on that. (There is always another one.)
 pub(crate) fn choose_pairs(
     pairs: &BTreeMap<PairId, PairState>,
+    draining: &BTreeSet<PairId>,
     width: u32,
     random: u64,
 ) -> Box<[PairId]> {
     let is_up = |state: &PairState| state.mode() != Mode::Down;
     let up = pairs.values().filter(|state| is_up(state)).count();
-    if up == 0 || up == pairs.len() {
+    if draining.is_empty() && (up == 0 || up == pairs.len()) {
         return take_pairs(pairs.keys().copied(), width, random);
     }
-    let all = pairs.iter().filter(|(_, state)| is_up(state));
-    let up: Vec<PairId> = all.map(|(id, _)| *id).collect();
+    let staying = pairs.iter().filter(|(id, _)| !draining.contains(id));
+    let up: Vec<PairId> = staying
+        .clone()
+        .filter(|(_, state)| is_up(state))
+        .map(|(id, _)| *id)
+        .collect();
+    if up.is_empty() {
+        let staying: Vec<PairId> = staying.map(|(id, _)| *id).collect();
+        return take_pairs(staying.into_iter(), width, random);
+    }
     take_pairs(up.into_iter(), width, random)
 }
 
@@ -161,7 +171,7 @@ mod tests {
             (PairId(*pair), state)
         };
         let states = list.iter().map(state).collect();
-        let chosen = choose_pairs(&states, width, random);
+        let chosen = choose_pairs(&states, &BTreeSet::new(), width, random);
         chosen.iter().map(|p| p.0).collect()
     }
 

@@ -8,6 +8,7 @@ use crate::errno::Errno;
 use crate::inode::{Body, File, Inode, Stamp};
 use crate::layouts::{DEFAULT_POLICY, Shapes};
 use crate::locks::Locks;
+use crate::moves::Move;
 use crate::names::Name;
 use crate::sessions::Session;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,15 @@ pub(crate) struct Trim {
     pub seq: u64,
     /// Bytes from here on are remains.
     pub from: u64,
+}
+
+/// A pair that was drained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Removed {
+    /// Its last: should it be added again, it goes on from there, since its members may remember it.
+    pub epoch: Epoch,
+    /// It may be.
+    pub is_admitted: bool,
 }
 
 pub(crate) type Xattrs = BTreeMap<Box<[u8]>, Box<[u8]>>;
@@ -54,10 +64,21 @@ pub struct State {
     pub(crate) pairs: BTreeMap<PairId, proto::PairState>,
     pub(crate) deletions: BTreeMap<u64, (PairId, ObjectId)>,
     pub(crate) next_deletion: u64,
+    /// Copies that are being made.
+    pub(crate) moves: BTreeMap<Ino, Move>,
+    /// The last generation that was given to a copy, where it is above the file's own.
+    pub(crate) reserved: BTreeMap<Ino, u32>,
+    /// Those that run, and the last ones that have ended.
+    pub(crate) jobs: BTreeMap<u64, proto::Job>,
+    pub(crate) last_job: u64,
+    /// Pairs that were drained.
+    pub(crate) removed_pairs: BTreeMap<PairId, Removed>,
     pub(crate) reign: Epoch,
     pub(crate) shapes: Shapes,
     /// Derived from the rest: counted, not saved.
     pub(crate) counts: Counts,
+    /// Derived from the jobs: pairs that files are moved off.
+    pub(crate) draining: BTreeSet<PairId>,
 }
 
 /// What is counted as it changes, so that `statistics` need not walk.
@@ -125,9 +146,15 @@ impl State {
             pairs: BTreeMap::new(),
             deletions: BTreeMap::new(),
             next_deletion: 1,
+            moves: BTreeMap::new(),
+            reserved: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            last_job: 0,
+            removed_pairs: BTreeMap::new(),
             reign: Epoch(0),
             shapes: Shapes::default(),
             counts: Counts::default(),
+            draining: BTreeSet::new(),
         }
     }
 
@@ -370,6 +397,8 @@ impl State {
             _ => {}
         }
         self.trims.remove(&ino);
+        // A copy that is being made of it is ended by who makes it: something may be on its way.
+        self.reserved.remove(&ino);
         for session in self.writers_of(ino) {
             self.drop_write_lease(ino, session);
         }
@@ -469,6 +498,8 @@ impl State {
         let is_written = !self.writers_of(ino).is_empty();
         let is_own = self.writes(ino, session);
         let next_trim = self.next_trim;
+        let next_generation = self.file(ino).ok();
+        let next_generation = next_generation.and_then(|(_, file)| self.next_generation(ino, file));
         let Some(Inode {
             body: Body::File(file),
             ..
@@ -484,13 +515,16 @@ impl State {
         if !file.exposed {
             return;
         }
-        if size == 0 && file.generation < u32::MAX {
+        if size == 0
+            && let Some(generation) = next_generation
+        {
             // Nothing is cut: new objects, and the old ones are dropped at leisure.
             let before = file.clone();
-            file.generation += 1;
+            file.generation = generation;
             file.allocated = 0;
             file.exposed = is_written;
             self.trims.remove(&ino);
+            self.reserved.remove(&ino);
             self.queue_objects(ino, &before);
             return;
         }

@@ -88,6 +88,12 @@ methods! {
     86 FilledRequest -> proto::FilledReply;
     87 ClearRequest -> proto::ClearReply;
     88 PingRequest -> proto::PingReply;
+    90 StartJobRequest -> proto::StartJobReply;
+    91 JobsRequest -> proto::JobsReply;
+    92 MoveWorkRequest -> proto::MoveWorkReply;
+    93 CancelJobRequest -> proto::CancelJobReply;
+    94 AdmitPairRequest -> proto::AdmitPairReply;
+    95 ReplaceMemberRequest -> proto::ReplaceMemberReply;
     110 UnsettledRequest -> proto::UnsettledReply;
     111 ReturnedRequest -> proto::ReturnedReply;
     112 LossesRequest -> proto::LossesReply;

@@ -209,6 +209,7 @@ async fn compare_region(
         epoch,
         object: Some(object),
         region,
+        ..ChecksumsRequest::default()
     };
     let mut why = String::new();
     for _ in 0..AGAIN {

@@ -16,9 +16,11 @@ mod error;
 mod explain;
 mod exposure;
 mod fsck;
+mod jobs;
 mod losses;
 mod mounts;
 mod output;
+mod pair;
 mod policy;
 mod reliability;
 mod scrub;
@@ -73,6 +75,10 @@ enum Command {
     Explain(explain::ExplainCommand),
     /// How files made in a directory will lie on the pairs.
     Policy(policy::PolicyCommand),
+    /// Adds pairs and takes them away, while files are in use.
+    Pair(pair::PairCommand),
+    /// Moves files from fuller to emptier pairs.
+    Rebalance(pair::RebalanceCommand),
     /// Reads and checks all data, heals what is bad.
     Scrub(scrub::ScrubCommand),
     /// Compares the copies.
@@ -115,6 +121,8 @@ fn main() -> ExitCode {
         Command::Losses(command) => block_on(|env| losses::run(env, command)),
         Command::Explain(command) => block_on(|env| explain::run(env, command)),
         Command::Policy(command) => block_on(|env| policy::run(env, command)),
+        Command::Pair(command) => block_on(|env| pair::run(env, command)),
+        Command::Rebalance(command) => block_on(|env| pair::rebalance(env, command)),
         Command::Scrub(command) => block_on(|env| scrub::run(env, command)),
         Command::Fsck(command) => block_on(|env| fsck::run(env, command)),
         Command::Reliability(command) => reliability::run(&command),

@@ -1,6 +1,7 @@
 //! `weft policy`: how files made in a directory will lie on the pairs.
 
 use crate::error::{Error, Result, Tried};
+use crate::jobs;
 use crate::mounts;
 use crate::output::{say, show};
 use crate::table;
@@ -13,6 +14,7 @@ use weft_client::{Client, Cred, Policy, Settings};
 use weft_env::Env;
 use weft_types::{STRIPE_UNIT_MAX, STRIPE_UNIT_MIN};
 use weft_wire::proto;
+use weft_wire::proto::job::What as JobWhat;
 
 /// `weft policy ...`
 #[derive(Args)]
@@ -47,6 +49,13 @@ enum What {
         /// What fsync waits for: both members' memory or their disks.
         #[arg(long, value_enum)]
         durability: Option<DurabilityName>,
+        /// Sets it for all directories below, too, and lays the files that are there as it says, while they
+        /// are in use. Other people's directories stay as they are, unless root asks.
+        #[arg(long)]
+        recursive: bool,
+        /// With --recursive: shows progress until it is done.
+        #[arg(long, requires = "recursive")]
+        wait: bool,
     },
 }
 
@@ -204,11 +213,14 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
             stripe_unit,
             width,
             durability,
+            recursive,
+            wait,
         } => {
             if protocol.is_none()
                 && stripe_unit.is_none()
                 && width.is_none()
                 && durability.is_none()
+                && !recursive
             {
                 return Err(Error::Usage(
                     "nothing to set: --protocol, --stripe-unit, --width or --durability".into(),
@@ -242,6 +254,16 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
             let policy = policy.map_err(|errno| refused(&directory, errno))?;
             closed.map_err(|errno| refused(&directory, errno))?;
             show!("{}", in_words(&policy))?;
+            if recursive {
+                let (mount, _) = mounts::of_path(&directory)?;
+                let tool = connect_first(&env, &mount.meta_addresses()).await?;
+                let tree = proto::RelayTree {
+                    root: ino,
+                    policy: Some(policy),
+                    uid: caller().uid,
+                };
+                jobs::run(&env, &tool, JobWhat::Relay(tree), wait, false).await?;
+            }
             Ok(())
         }
     }

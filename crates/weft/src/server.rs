@@ -49,6 +49,7 @@ pub fn meta(command: &ServerCommand) -> Result<()> {
 /// If the configuration is wrong or the server does not start.
 pub fn data(command: &ServerCommand) -> Result<()> {
     let settings: weft_data::Settings = load(&command.config)?;
+    move_files(&settings)?;
     crate::block_on(|env| async move {
         let server = weft_data::start(env, settings)
             .await
@@ -57,6 +58,23 @@ pub fn data(command: &ServerCommand) -> Result<()> {
         server.stop();
         Ok(())
     })
+}
+
+/// Moves files for the cluster's jobs beside the data server, on a thread of its own: serving comes first.
+/// It ends with the process.
+fn move_files(settings: &weft_data::Settings) -> Result<()> {
+    let meta = settings.meta.clone();
+    let cluster_id = settings.cluster_id.clone();
+    let name = format!("mover at data:{}.{}", settings.pair, settings.member);
+    let run = move || {
+        let run = weft_env::real::run(|env| weft_mover::run(env, meta, cluster_id, name));
+        if let Err(error) = run {
+            tracing::error!(%error, "this server moves no files");
+        }
+    };
+    let thread = std::thread::Builder::new().name("mover".into()).spawn(run);
+    thread.tried(|| "cannot start the thread that moves files".into())?;
+    Ok(())
 }
 
 /// Mounts a cluster.

@@ -232,6 +232,9 @@ pub fn to_text(reply: &StatusReply) -> String {
         ],
         rows,
     );
+    for job in &reply.jobs {
+        out += &format!("{}\n", crate::jobs::in_words(job));
+    }
     out
 }
 
@@ -294,6 +297,7 @@ pub fn to_json(reply: &StatusReply) -> Value {
         "memory_bytes": reply.memory_bytes,
         "digest": reply.digest,
         "pairs": pairs,
+        "jobs": reply.jobs.iter().map(crate::jobs::to_json).collect::<Vec<Value>>(),
     })
 }
 

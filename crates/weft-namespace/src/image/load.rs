@@ -6,10 +6,11 @@ use crate::directory::{Directory, EffectivePolicy, FIRST_COOKIE};
 use crate::inode::{Body, File, Inode, Stamp};
 use crate::layouts::{Shape, WIDTH_MAX, stripe_unit};
 use crate::locks::{Owner, Range};
+use crate::moves::Move;
 use crate::names::Name;
 use crate::ops::{self, setxattr};
 use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
-use crate::state::{State, Trim};
+use crate::state::{Removed, State, Trim};
 use prost::Message;
 use std::rc::Rc;
 use weft_types::{
@@ -18,6 +19,7 @@ use weft_types::{
 };
 use weft_wire::proto::file_lock::Kind;
 use weft_wire::proto::image_record::Record;
+use weft_wire::proto::job::What;
 use weft_wire::proto::{
     self, Durability, FileKind, ImageRecord, ImageSession, OpReply, PairState, Policy, Protocol,
 };
@@ -131,6 +133,11 @@ impl Loader {
                 self.state.next_session = header.next_session;
                 self.state.next_trim = header.next_trim;
                 self.state.next_deletion = header.next_deletion;
+                demand!(
+                    header.last_job < COUNTER_MAX,
+                    "a number of jobs that cannot be"
+                );
+                self.state.last_job = header.last_job;
                 Ok(())
             }
             Record::Pair(pair) => self.pair(pair),
@@ -143,6 +150,9 @@ impl Loader {
             Record::Xattr(xattr) => self.xattr(xattr),
             Record::Lock(lock) => self.lock(lock),
             Record::Deletion(deletion) => self.deletion(deletion),
+            Record::Job(job) => self.job(job),
+            Record::Move(copy) => self.copy(&copy),
+            Record::RemovedPair(removed) => self.removed_pair(removed),
             Record::End(_) => Err("an end inside".into()),
         }
     }
@@ -321,8 +331,8 @@ impl Loader {
             "a write lease on {ino}, which is no file"
         );
         demand!(
-            is_file || record.trim_seq == 0,
-            "a trim of {ino}, which is no file"
+            is_file || (record.trim_seq == 0 && record.reserved == 0),
+            "a trim or a copy of {ino}, which is no file"
         );
         Ok(match kind {
             FileKind::Regular => {
@@ -342,6 +352,13 @@ impl Loader {
                         from: record.trim_from,
                     };
                     self.state.trims.insert(ino, trim);
+                }
+                if record.reserved != 0 {
+                    demand!(
+                        record.reserved > record.generation,
+                        "the reserved generation of inode {ino}"
+                    );
+                    self.state.reserved.insert(ino, record.reserved);
                 }
                 Body::File(File {
                     size: record.size,
@@ -486,6 +503,80 @@ impl Loader {
         };
         let double = self.state.deletions.insert(id, (pair, object));
         demand!(double.is_none(), "deletion {id} twice");
+        Ok(())
+    }
+
+    fn job(&mut self, job: proto::Job) -> Result<(), Wrong> {
+        let id = job.id;
+        demand!(
+            (1..=self.state.last_job).contains(&id),
+            "job {id} was never begun"
+        );
+        demand!(
+            job.files < COUNTER_MAX && job.started.is_some(),
+            "the figures of job {id}"
+        );
+        match &job.what {
+            Some(What::Drain(drain)) => demand!(
+                job.ended.is_some() || self.state.pairs.contains_key(&PairId(drain.pair)),
+                "job {id} drains unknown pair {}",
+                drain.pair
+            ),
+            Some(What::Rebalance(_)) => {}
+            Some(What::Relay(tree)) => {
+                policy(tree.policy.as_ref().ok_or("a job without policy")?)?;
+            }
+            None => return Err(format!("job {id} has nothing to do")),
+        }
+        let double = self.state.jobs.insert(id, job);
+        demand!(double.is_none(), "job {id} twice");
+        self.state.note_draining();
+        let (draining, pairs) = (self.state.draining.len(), self.state.pairs.len());
+        demand!(draining == 0 || draining < pairs, "every pair is drained");
+        Ok(())
+    }
+
+    fn copy(&mut self, record: &proto::ImageMove) -> Result<(), Wrong> {
+        let (ino, session) = (Ino(record.ino), SessionId(record.session));
+        demand!(
+            self.state.session_exists(session),
+            "unknown session {session} copies {ino}"
+        );
+        let layout = record.layout.as_ref().ok_or("a copy without layout")?;
+        let shape = self.state.parse_layout(layout);
+        let shape = shape.map_err(|_| format!("the layout of the copy of {ino}"))?;
+        // Of a file that is gone nothing is left to compare with.
+        let reserved = self.state.reserved.get(&ino).copied();
+        let generation = self.state.file(ino).map(|(_, file)| file.generation).ok();
+        demand!(
+            layout.generation > record.from
+                && generation.is_none_or(|own| reserved.unwrap_or(own) >= layout.generation),
+            "the generation of the copy of {ino}"
+        );
+        let copy = Move {
+            session,
+            job: record.job,
+            from: record.from,
+            generation: layout.generation,
+            shape: self.state.shapes.intern(shape),
+        };
+        let double = self.state.moves.insert(ino, copy);
+        demand!(double.is_none(), "two copies of {ino}");
+        Ok(())
+    }
+
+    fn removed_pair(&mut self, record: proto::ImageRemovedPair) -> Result<(), Wrong> {
+        let pair = PairId(record.pair);
+        demand!(
+            !self.state.pairs.contains_key(&pair) && record.epoch < COUNTER_MAX,
+            "pair {pair} is there and removed"
+        );
+        let removed = Removed {
+            epoch: Epoch(record.epoch),
+            is_admitted: record.is_admitted,
+        };
+        let double = self.state.removed_pairs.insert(pair, removed);
+        demand!(double.is_none(), "pair {pair} removed twice");
         Ok(())
     }
 }

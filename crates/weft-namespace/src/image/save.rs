@@ -11,7 +11,8 @@ use weft_types::Ino;
 use weft_wire::proto::image_record::Record;
 use weft_wire::proto::{
     ImageDeletion, ImageEnd, ImageEntries, ImageEntry, ImageHeader, ImageInode, ImageLock,
-    ImageRecord, ImageReply, ImageSession, ImageShape, ImageSlot, ImageXattr, ObjectName,
+    ImageMove, ImageRecord, ImageRemovedPair, ImageReply, ImageSession, ImageShape, ImageSlot,
+    ImageXattr, ObjectName,
 };
 
 /// The records of an image one after the other, for who cannot stop for all of them at once.
@@ -80,6 +81,7 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
         next_session: state.next_session,
         next_trim: state.next_trim,
         next_deletion: state.next_deletion,
+        last_job: state.last_job,
     });
     let pairs = state.pairs.values().map(|pair| Record::Pair(*pair));
     let slots = state.counters.iter().map(|(slot, next_counter)| {
@@ -95,6 +97,7 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
         .chain(inodes(state))
         .chain(locks(state))
         .chain(deletions(state))
+        .chain(jobs(state))
 }
 
 fn sessions(state: &State) -> impl Iterator<Item = Record> + '_ {
@@ -139,6 +142,28 @@ fn deletions(state: &State) -> impl Iterator<Item = Record> + '_ {
             }),
         })
     })
+}
+
+/// Jobs, the copies that are made for them, and the pairs that they have removed.
+fn jobs(state: &State) -> impl Iterator<Item = Record> + '_ {
+    let jobs = state.jobs.values().map(|job| Record::Job(*job));
+    let moves = state.moves.iter().map(|(ino, copy)| {
+        Record::Move(ImageMove {
+            ino: ino.0,
+            session: copy.session.0,
+            job: copy.job,
+            from: copy.from,
+            layout: Some(copy.shape.to_proto(copy.generation)),
+        })
+    });
+    let removed = state.removed_pairs.iter().map(|(pair, removed)| {
+        Record::RemovedPair(ImageRemovedPair {
+            pair: pair.0,
+            epoch: removed.epoch.0,
+            is_admitted: removed.is_admitted,
+        })
+    });
+    jobs.chain(moves).chain(removed)
 }
 
 fn inodes(state: &State) -> impl Iterator<Item = Record> + '_ {
@@ -231,6 +256,7 @@ fn inode_record(state: &State, ino: Ino, inode: &Inode, shape: u32) -> ImageInod
             record.exposed = file.exposed;
             record.trim_seq = trim.map_or(0, |trim| trim.seq);
             record.trim_from = trim.map_or(0, |trim| trim.from);
+            record.reserved = state.reserved.get(&ino).copied().unwrap_or(0);
             record.writer = state.write_leases.get(&ino).map_or(0, |session| session.0);
             record.sharers = state.sharers(ino).map(|session| session.0).collect();
         }

@@ -29,6 +29,7 @@ pub(super) fn apply(
             }
         }
     }
+    state.end_moves_of(id);
     for ino in &session.holds {
         state.release(*ino, id);
     }

@@ -178,7 +178,7 @@ fn make(
         FileKind::Regular | FileKind::Unspecified => {
             let shape = Shape {
                 stripe_unit: policy.stripe_unit,
-                pairs: choose_pairs(&state.pairs, policy.width, ctx.random),
+                pairs: choose_pairs(&state.pairs, &state.draining, policy.width, ctx.random),
                 protocol: policy.protocol,
                 durability: policy.durability,
             };

@@ -7,11 +7,13 @@ mod close_session;
 mod create;
 mod drop_lease;
 mod dropped;
+mod jobs;
 mod link;
 mod new_reign;
 mod open_session;
 mod orphan;
 pub(crate) mod pairs;
+mod relayout;
 mod release;
 mod removexattr;
 mod rename;
@@ -179,6 +181,15 @@ impl State {
             Op::NewReign(op) => new_reign::apply(self, ctx, op),
             Op::AddPair(op) => pairs::add(self, ctx, op),
             Op::Orphan(op) => orphan::apply(self, ctx, op),
+            Op::RelayoutBegin(op) => relayout::begin(self, ctx, op),
+            Op::Relayout(op) => relayout::commit(self, ctx, op),
+            Op::RelayoutEnd(op) => relayout::end(self, ctx, op),
+            Op::StartJob(op) => jobs::start(self, ctx, op),
+            Op::MarkJob(op) => jobs::mark(self, ctx, op),
+            Op::EndJob(op) => jobs::end(self, ctx, op),
+            Op::RemovePair(op) => pairs::remove(self, ctx, op),
+            Op::AdmitPair(op) => pairs::admit(self, ctx, op),
+            Op::GivePolicy(op) => jobs::give_policy(self, ctx, op),
         }
     }
 
@@ -233,7 +244,17 @@ impl State {
             | Op::Dropped(_)
             | Op::NewReign(_)
             | Op::AddPair(_)
-            | Op::Orphan(_) => Ok(Vec::new()),
+            | Op::Orphan(_)
+            | Op::RelayoutBegin(_)
+            | Op::RelayoutEnd(_)
+            | Op::StartJob(_)
+            | Op::MarkJob(_)
+            | Op::EndJob(_)
+            | Op::RemovePair(_)
+            | Op::AdmitPair(_)
+            | Op::GivePolicy(_) => Ok(Vec::new()),
+            // Others have given everything back before the WRITE lease was given, which its holder has.
+            Op::Relayout(_) => Ok(Vec::new()),
         };
         let mut touched = touched.unwrap_or_default();
         // One that is both changed and unlinked is unlinked: true sorts last.

@@ -1,8 +1,9 @@
 //! AddPair and SetPairState: the pairs of data servers, and who may serve each.
 
 use crate::errno::Errno;
-use crate::state::{Context, State};
-use weft_types::PairId;
+use crate::state::{Context, Removed, State};
+use weft_types::{Epoch, PairId};
+use weft_wire::proto::job::What;
 use weft_wire::proto::pair_state::Mode;
 use weft_wire::proto::{self, OpReply, PairState};
 
@@ -12,9 +13,13 @@ pub(super) fn add(state: &mut State, ctx: &Context, op: &proto::AddPair) -> Resu
     if state.pairs.contains_key(&pair) {
         return Err(Errno::EEXIST);
     }
+    if state.is_removed(pair) {
+        return Err(Errno::EPERM);
+    }
+    let before = state.removed_pairs.remove(&pair);
     let both = PairState {
         pair: op.pair,
-        epoch: 1,
+        epoch: before.map_or(0, |removed| removed.epoch.0) + 1,
         mode: Mode::Both as i32,
         ..PairState::default()
     };
@@ -40,6 +45,47 @@ pub(super) fn set_state(
         return Err(Errno::ESTALE);
     }
     *current = new;
+    Ok(OpReply::default())
+}
+
+/// A pair that was drained is gone. That nothing lies on it the service has seen: nothing can have come
+/// to lie there since the draining began.
+pub(super) fn remove(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::RemovePair,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let pair = PairId(op.pair);
+    let last = state.pairs.get(&pair).ok_or(Errno::ENOENT)?.epoch;
+    if !state.draining.contains(&pair) || state.keeps_pair(pair).is_some() {
+        return Err(Errno::EBUSY);
+    }
+    state.pairs.remove(&pair);
+    let drains = |job: &&proto::Job| match job.what {
+        Some(What::Drain(drain)) => job.ended.is_none() && PairId(drain.pair) == pair,
+        _ => false,
+    };
+    if let Some(job) = state.jobs.values().find(drains).map(|job| job.id) {
+        state.end_job(job, ctx.now, false);
+    }
+    let removed = Removed {
+        epoch: Epoch(last),
+        is_admitted: false,
+    };
+    state.removed_pairs.insert(pair, removed);
+    Ok(OpReply::default())
+}
+
+/// A pair that was removed may be added again.
+pub(super) fn admit(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::AdmitPair,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let removed = state.removed_pairs.get_mut(&PairId(op.pair));
+    removed.ok_or(Errno::ENOENT)?.is_admitted = true;
     Ok(OpReply::default())
 }
 

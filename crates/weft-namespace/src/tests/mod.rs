@@ -7,6 +7,7 @@ mod leases;
 mod locks;
 mod names;
 mod reads;
+mod relayout;
 mod rename;
 mod service;
 mod setattr;

@@ -182,7 +182,7 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
                 let there = cluster.data.len() as u32;
                 if pairs.is_some_and(|pairs| pairs != there) {
                     return Err(Error::Usage(format!(
-                        "the cluster in {} has {there} pairs; adding and removing pairs comes in a later version",
+                        "the cluster in {} was made with {there} pairs: leave --pairs out, and see `weft pair --help` for adding and removing some",
                         directory.display()
                     )));
                 }
@@ -302,7 +302,7 @@ async fn pairs_serve(env: &Env, cluster: &Cluster) -> bool {
     while env.now() < deadline {
         if let Ok(tool) = crate::tool::connect_first(env, &cluster.meta_addresses()).await
             && let Ok(reply) = tool.status().await
-            && reply.pairs.len() == cluster.data.len()
+            && reply.pairs.len() + reply.removed_pairs.len() == cluster.data.len()
             && reply.pairs.iter().all(status::pair_serves)
         {
             return true;
