@@ -284,6 +284,7 @@ async fn take_region(
         epoch: epoch.0,
         object: Some(to_name(object)),
         region: region.index,
+        ..Default::default()
     };
     let (theirs, _) = node.link.call(&request, Payload::none()).await?;
     let ours = node.store.checksums(object, region.index).await;
