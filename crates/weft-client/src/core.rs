@@ -631,7 +631,6 @@ impl Core {
                 RenewRequest {
                     session: link.session,
                     epoch: link.epoch,
-                    settled: self.pairs.settled(),
                 }
             })
             .await?;

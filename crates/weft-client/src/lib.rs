@@ -10,7 +10,6 @@
 //! half done.
 
 mod access;
-mod announced;
 mod api;
 mod attrs;
 mod changes;

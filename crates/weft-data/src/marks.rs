@@ -54,9 +54,6 @@ impl Entry {
 /// A write that waits for its client's word.
 struct Unconfirmed {
     regions: Vec<Region>,
-    /// What it has changed.
-    object: Option<ObjectId>,
-    bytes: Vec<Range<u64>>,
     /// When it ended here, and how much its client went on with, having it on this member alone.
     alone: Option<(Now, u64)>,
 }
@@ -66,8 +63,6 @@ struct Inner {
     regions: BTreeMap<Region, Entry>,
     /// By session and operation: the writes that wait for the client's word.
     unconfirmed: BTreeMap<(u64, u64), Unconfirmed>,
-    /// What sessions that have ended left so, until its regions are found equal.
-    ended: Vec<(ObjectId, Range<u64>)>,
     /// How long clients went on with what this member alone was known to have.
     held: Held,
 }
@@ -106,20 +101,10 @@ impl Intent {
 
     /// The operation has ended.
     pub fn end(mut self, ended: Ended, now: Now) {
-        self.finish(ended, None, Some(now));
+        self.finish(ended, Some(now));
     }
 
-    /// The same of a write that waits for its client's word; what it has changed.
-    pub fn end_unsure(mut self, ended: Ended, what: (ObjectId, Vec<Range<u64>>), now: Now) {
-        self.finish(ended, Some(what), Some(now));
-    }
-
-    fn finish(
-        &mut self,
-        ended: Ended,
-        what: Option<(ObjectId, Vec<Range<u64>>)>,
-        now: Option<Now>,
-    ) {
+    fn finish(&mut self, ended: Ended, now: Option<Now>) {
         let regions = std::mem::take(&mut self.regions);
         let inner = &mut *self.marks.0.borrow_mut();
         for region in &regions {
@@ -145,13 +130,7 @@ impl Intent {
         } = ended
         {
             let alone = now.filter(|_| alone > 0).map(|now| (now, alone));
-            let (object, bytes) = what.map_or((None, Vec::new()), |(o, bytes)| (Some(o), bytes));
-            let unconfirmed = Unconfirmed {
-                regions,
-                object,
-                bytes,
-                alone,
-            };
+            let unconfirmed = Unconfirmed { regions, alone };
             inner.unconfirmed.insert((session, operation), unconfirmed);
         }
     }
@@ -160,7 +139,7 @@ impl Intent {
 impl Drop for Intent {
     fn drop(&mut self) {
         if !self.regions.is_empty() {
-            self.finish(Ended::Doubtful, None, None);
+            self.finish(Ended::Doubtful, None);
         }
     }
 }
@@ -232,10 +211,6 @@ impl Marks {
         let later = inner.unconfirmed.split_off(&(session, u64::MAX));
         let ended = inner.unconfirmed.split_off(&(session, 0));
         for (operation, awaited) in ended {
-            if let Some(object) = awaited.object {
-                let left = awaited.bytes.into_iter().map(|range| (object, range));
-                inner.ended.extend(left);
-            }
             for region in awaited.regions {
                 if let Some(entry) = inner.regions.get_mut(&region) {
                     entry.doubtful |= entry.unconfirmed.remove(&operation);
@@ -280,29 +255,6 @@ impl Marks {
         entry.is_some_and(|entry| !entry.unconfirmed.is_empty())
     }
 
-    /// What clients have written here and not said to be on both, byte by byte.
-    pub fn unsure(&self) -> Vec<(ObjectId, Range<u64>)> {
-        let inner = self.0.borrow();
-        let waiting = inner.unconfirmed.values();
-        let waiting = waiting
-            .filter_map(|awaited| Some((awaited.object?, &awaited.bytes)))
-            .flat_map(|(object, bytes)| bytes.iter().map(move |range| (object, range.clone())));
-        waiting.chain(inner.ended.iter().cloned()).collect()
-    }
-
-    /// Of these, what sessions that have ended left of an object.
-    pub fn left_of(&self, object: ObjectId) -> Vec<Range<u64>> {
-        let inner = self.0.borrow();
-        let left = inner.ended.iter().filter(|(of, _)| *of == object);
-        joined(left.map(|(_, range)| range.clone()))
-    }
-
-    /// All of one object, as ranges that ascend and do not touch.
-    pub fn unsure_of(&self, object: ObjectId) -> Vec<Range<u64>> {
-        let all = self.unsure().into_iter();
-        joined(all.filter(|(of, _)| *of == object).map(|(_, range)| range))
-    }
-
     /// The copies of this region are known to be possibly different: somebody will settle it.
     pub fn is_doubtful(&self, region: Region) -> bool {
         let inner = self.0.borrow();
@@ -318,17 +270,6 @@ impl Marks {
         let entry = inner.regions.entry(region).or_default();
         entry.doubtful = false;
         entry.touched = now;
-        let span = crate::settle::span_of(region);
-        let left = std::mem::take(&mut inner.ended).into_iter();
-        inner.ended = left
-            .flat_map(|(object, range)| {
-                let parts = match object == region.object {
-                    true => crate::alone::minus(vec![range], std::slice::from_ref(&span)),
-                    false => vec![range],
-                };
-                parts.into_iter().map(move |part| (object, part))
-            })
-            .collect();
         for operation in std::mem::take(&mut entry.unconfirmed) {
             if let Some(awaited) = inner.unconfirmed.get_mut(&operation) {
                 awaited.regions.retain(|other| *other != region);
@@ -351,7 +292,6 @@ impl Marks {
     pub fn vouched_by_twin(&self) {
         let inner = &mut *self.0.borrow_mut();
         inner.unconfirmed.clear();
-        inner.ended.clear();
         for entry in inner.regions.values_mut() {
             entry.doubtful = false;
             entry.unconfirmed.clear();
@@ -407,20 +347,6 @@ impl Marks {
         store.clear(region.object, region.index..region.index + 1);
         true
     }
-}
-
-/// The same bytes as ranges that ascend and do not touch.
-pub(crate) fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
-    let mut sorted: Vec<Range<u64>> = ranges.collect();
-    sorted.sort_by_key(|range| range.start);
-    let mut joined: Vec<Range<u64>> = Vec::new();
-    for range in sorted {
-        match joined.last_mut() {
-            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    joined
 }
 
 fn objects_of(regions: impl Iterator<Item = Region>) -> Vec<proto::DirtyObject> {
@@ -507,8 +433,7 @@ pub(crate) async fn run(node: Rc<Node>) {
         let age = match state.mode {
             Mode::Both if node.me == Member::One => age * 2,
             Mode::Both => age,
-            // Before it is planned what has to be compared, everything has.
-            Mode::Recovering(m) if m == node.me && node.plan.borrow().is_some() => age,
+            Mode::Recovering(m) if m == node.me => age,
             _ => continue,
         };
         let (mut settled, doubtful) = node.marks.quiet(age, node.now(), CLEAR_BATCH);

@@ -79,10 +79,6 @@ async fn read(
         }
         // Now, not when it arrived: what it waited for may have been the last write here.
         node.admit(pair, epoch, message.session, connection)?;
-        if let Some(lost) = node.store.lost_within(object, message.offset..end) {
-            tracing::debug!(%object, start = lost.start, end = lost.end, "this was lost");
-            return Err(Failed::Errno(libc::EIO));
-        }
         let reading = node
             .store
             .read(object, message.offset, u64::from(message.length));

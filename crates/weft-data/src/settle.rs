@@ -21,11 +21,11 @@ use weft_wire::Failed;
 use weft_wire::proto;
 
 /// In `ChecksumsReply`: a hole.
-pub(crate) const HOLE: u32 = 0;
+const HOLE: u32 = 0;
 /// In `ChecksumsReply`: a bad block.
 const BAD: u32 = 1;
 /// Wait before a region whose lock was given up for the twin's sake is tried again.
-pub(crate) const GIVE_WAY: Duration = Duration::from_millis(1);
+const GIVE_WAY: Duration = Duration::from_millis(1);
 
 /// Why two copies were not made equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl From<TwinError> for Unsettled {
     }
 }
 
-pub(crate) fn of_store(node: &Node, error: weft_objects::Error) -> Unsettled {
+fn of_store(node: &Node, error: weft_objects::Error) -> Unsettled {
     let errno = error.errno();
     node.store_failed(error);
     Unsettled::Errno(errno)
@@ -323,7 +323,7 @@ pub(crate) async fn give_blocks(
 }
 
 /// Blocks of the twin's copy, and which of them are bad there.
-pub(crate) async fn fetch_from_twin(
+async fn fetch_from_twin(
     node: &Rc<Node>,
     epoch: Epoch,
     object: ObjectId,

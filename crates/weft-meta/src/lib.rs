@@ -15,7 +15,6 @@ mod images;
 mod jobs;
 mod leases;
 mod locks;
-mod losses;
 mod metrics;
 mod pairs;
 mod ranges;

@@ -14,7 +14,6 @@
 
 mod error;
 mod identity;
-mod losses;
 mod lru;
 mod modified;
 mod object;
@@ -24,7 +23,6 @@ mod store;
 
 pub use error::{Error, Result};
 pub use identity::Identity;
-pub use losses::{LOSSES_MAX, Loss};
 pub use modified::{DirtyObject, Purpose};
 pub use object::Fetched;
 pub use store::{

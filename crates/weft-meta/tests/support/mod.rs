@@ -164,11 +164,7 @@ impl Client {
         let (session, epoch) = (self.session, self.epoch);
         let task = self.env.spawn("renewals", async move {
             loop {
-                let renew = RenewRequest {
-                    session,
-                    epoch,
-                    ..Default::default()
-                };
+                let renew = RenewRequest { session, epoch };
                 if connection.call(&renew, Payload::none()).await.is_err() {
                     return;
                 }
