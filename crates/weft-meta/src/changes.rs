@@ -126,7 +126,7 @@ fn change(
         op: request.op,
         ..Entry::default()
     };
-    let asked = match core.bytes_asked(&entry) {
+    let asked = match core.bytes_asked(&entry, meta.settings.byte_ranges) {
         Ok(asked) => asked,
         Err(failed) => return replier.fail(failed),
     };
@@ -295,8 +295,13 @@ fn journaled(entry: &mut Entry, shares: bool) {
 
 impl Core {
     /// The bytes that a request for a WRITE lease needs: all that were asked for; the whole file where
-    /// remains of a longer one are to be trimmed first, which nobody must do twice.
-    fn bytes_asked(&self, entry: &Entry) -> Result<Option<(Ino, Range<u64>)>, Failed> {
+    /// remains of a longer one are to be trimmed first, which nobody must do twice, or where the settings
+    /// say so.
+    fn bytes_asked(
+        &self,
+        entry: &Entry,
+        in_parts: bool,
+    ) -> Result<Option<(Ino, Range<u64>)>, Failed> {
         let Some(Op::WriteLease(lease)) = entry.op.as_ref().and_then(|op| op.op.as_ref()) else {
             return Ok(None);
         };
@@ -305,7 +310,7 @@ impl Core {
             .state
             .file_state(ino)
             .is_none_or(|file| file.trim_seq != 0);
-        if has_remains || (lease.start, lease.end) == (0, 0) {
+        if !in_parts || has_remains || (lease.start, lease.end) == (0, 0) {
             return Ok(Some((ino, WHOLE)));
         }
         match ranges::blocks(lease.start..lease.end) {
