@@ -536,7 +536,10 @@ impl LeaseState {
                 }
             }
         }
-        self.will_use(&need);
+        // What is read matters only where ranges are held.
+        if need.mode == Mode::Write || self.mode == Mode::Shared {
+            self.will_use(&need);
+        }
         self.uses.push(need);
         Admission::Begun
     }

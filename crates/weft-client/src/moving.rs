@@ -22,6 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_rpc::Payload;
 use weft_types::{BLOCK_BYTES, Member, REGION_BLOCKS, REGION_BYTES, pieces};
+use weft_wire::checksum::{BAD, HOLE};
 use weft_wire::proto::{
     self, ChecksumsReply, ChecksumsRequest, Extent, MoveOrder, MoveReport, MoveWorkReply,
     MoveWorkRequest, Protocol, op,
@@ -37,10 +38,6 @@ const PASSES_MAX: u32 = 12;
 const SHARED_PASSES: u32 = 2;
 /// How a move ends of which something may be done later.
 const IN_DOUBT: Errno = Errno(libc::ETIMEDOUT);
-/// What a hole has for a checksum.
-const HOLE: u32 = 0;
-/// What a bad block has.
-const BAD: u32 = 1;
 
 /// How a move ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,12 +18,9 @@ use weft_pair::recovery::Region;
 use weft_rpc::Payload;
 use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS, REGION_BYTES};
 use weft_wire::Failed;
+use weft_wire::checksum::{BAD, HOLE};
 use weft_wire::proto;
 
-/// In `ChecksumsReply`: a hole.
-const HOLE: u32 = 0;
-/// In `ChecksumsReply`: a bad block.
-const BAD: u32 = 1;
 /// Wait before a region whose lock was given up for the twin's sake is tried again.
 const GIVE_WAY: Duration = Duration::from_millis(1);
 

@@ -252,7 +252,6 @@ fn grants(entry: &Entry, touched: &[Touch]) -> Vec<Ino> {
     match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
         Some(Op::Create(op)) => inos.push(Ino(op.parent)),
         Some(Op::WriteLease(op)) => inos.push(Ino(op.ino)),
-        Some(Op::DropLease(op)) => inos.push(Ino(op.ino)),
         _ => {}
     }
     inos
@@ -272,7 +271,6 @@ fn leases_for(
     }
     let made = reply.attr.as_ref().map(|attr| Ino(attr.ino));
     let mut inos: Vec<Ino> = grants.iter().copied().chain(made).collect();
-    inos.retain(|ino| core.state.exists(*ino));
     inos.sort_unstable();
     inos.dedup();
     let mut leases = Vec::new();
@@ -306,11 +304,8 @@ impl Core {
             return Ok(None);
         };
         let ino = Ino(lease.ino);
-        let has_remains = self
-            .state
-            .file_state(ino)
-            .is_none_or(|file| file.trim_seq != 0);
-        if !in_parts || has_remains || (lease.start, lease.end) == (0, 0) {
+        let asks_all = !in_parts || (lease.start, lease.end) == (0, 0);
+        if asks_all || self.state.has_remains(ino) {
             return Ok(Some((ino, WHOLE)));
         }
         match ranges::blocks(lease.start..lease.end) {
@@ -327,7 +322,7 @@ impl Core {
 
     /// A request for these bytes is granted as a part of the file, not the whole. (Who has a READ lease
     /// has it on the whole, and is not told that it has less.)
-    fn shares(&self, (ino, span): &(Ino, Range<u64>), session: SessionId) -> bool {
+    pub(crate) fn shares(&self, (ino, span): &(Ino, Range<u64>), session: SessionId) -> bool {
         let reads = self.leases.reads(*ino, session);
         let is_contested = *span != WHOLE && self.ranges.is_contested(*ino) && !reads;
         is_contested || self.is_written_by_others(*ino, session)
@@ -337,7 +332,7 @@ impl Core {
     fn owed_by_sharer(&self, entry: &Entry) -> Option<(Ino, u64)> {
         match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
             Some(Op::Setattr(op)) if op.owed && self.state.is_shared(Ino(op.ino)) => {
-                Some((Ino(op.ino), self.size_of(Ino(op.ino))))
+                Some((Ino(op.ino), self.state.file_size(Ino(op.ino))))
             }
             _ => None,
         }

@@ -297,7 +297,7 @@ impl Meta {
             size,
             session: writer.0,
         };
-        let before = core.size_of(ino);
+        let before = core.state.file_size(ino);
         let (reply, _) = self.apply_own(core, op::Op::SettledSize(settled));
         if reply.failure_errno != 0 {
             tracing::error!(%ino, size, errno = reply.failure_errno, "a file cannot be settled");

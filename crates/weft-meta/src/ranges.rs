@@ -59,16 +59,9 @@ pub(crate) fn blocks(span: Range<u64>) -> Option<Range<u64>> {
     (span.start < span.end).then(|| start..end.unwrap_or(u64::MAX))
 }
 
-fn overlaps(set: &RangeSet<u64>, span: &Range<u64>) -> bool {
-    set.overlaps(span)
-}
-
-fn minus(set: &RangeSet<u64>, taken: &RangeSet<u64>) -> RangeSet<u64> {
-    let mut left = set.clone();
-    for range in taken.iter() {
-        left.remove(range.clone());
-    }
-    left
+/// What is in both.
+fn common(a: &RangeSet<u64>, b: &RangeSet<u64>) -> RangeSet<u64> {
+    a.intersection(b).collect()
 }
 
 impl Shared {
@@ -81,7 +74,7 @@ impl Shared {
 impl Part {
     /// It stands against `span` being read, or written, by another.
     fn conflicts(&self, span: &Range<u64>, write: bool) -> bool {
-        overlaps(&self.write, span) || write && overlaps(&self.read, span)
+        self.write.overlaps(span) || write && self.read.overlaps(span)
     }
 
     fn is_empty(&self) -> bool {
@@ -187,8 +180,8 @@ impl Ranges {
         else {
             return;
         };
-        part.write = minus(&part.write, &minus(&part.write, &kept.write));
-        part.read = minus(&part.read, &minus(&part.read, &kept.read));
+        part.write = common(&part.write, &kept.write);
+        part.read = common(&part.read, &kept.read);
     }
 
     /// The session, which wrote the file alone or has come back to a new reign, has these ranges.

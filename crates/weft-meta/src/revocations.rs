@@ -192,7 +192,9 @@ impl Meta {
         if !core.sharers_are_back(ino, but) {
             return Some(Conflict::Return);
         }
-        let unheard = core.ranges.unheard(ino, but, core.size_of(ino), since);
+        let unheard = core
+            .ranges
+            .unheard(ino, but, core.state.file_size(ino), since);
         for session in &unheard {
             self.begin_revocation(core, ino, *session, Ask::Report, false);
         }
@@ -373,7 +375,7 @@ impl Meta {
         asked: u64,
         owed: Option<proto::Setattr>,
     ) {
-        let before = core.size_of(ino);
+        let before = core.state.file_size(ino);
         if let Some(mut owed) = owed {
             owed.ino = ino.0;
             owed.owed = true;
@@ -500,11 +502,16 @@ impl Meta {
             false => (LeaseMode::LeaseRead, core.leases.grant(ino, session)),
         };
         tracing::trace!(%session, %ino, ?mode, seq, "lease");
-        if let Some(oldest) = too_many {
+        self.take_oldest(core, session, too_many);
+        Some(lease(mode, seq))
+    }
+
+    /// The session has too many leases: it is to give back this one.
+    fn take_oldest(self: &Rc<Self>, core: &mut Core, session: SessionId, oldest: Option<Ino>) {
+        if let Some(oldest) = oldest {
             let ask = Ask::Down(LeaseMode::LeaseNone);
             self.begin_revocation(core, oldest, session, ask, false);
         }
-        Some(lease(mode, seq))
     }
 
     /// Grants bytes of a file that several sessions write; nothing stands against it.
@@ -516,7 +523,8 @@ impl Meta {
         span: &Range<u64>,
         write: bool,
     ) -> Lease {
-        let (seq, _) = core.leases.grant_shared(ino, session);
+        let (seq, too_many) = core.leases.grant_shared(ino, session);
+        self.take_oldest(core, session, too_many);
         let (granted, fits) = core.ranges.grant(ino, session, span, write, seq);
         tracing::trace!(%session, %ino, ?granted, write, seq, "lease on bytes");
         if !fits {
@@ -535,12 +543,6 @@ impl Meta {
 }
 
 impl Core {
-    /// How large a file is as far as has been told.
-    pub(crate) fn size_of(&self, ino: Ino) -> u64 {
-        let known = self.state.file_state(ino).and_then(|reply| reply.attr);
-        known.map_or(0, |attr| attr.size)
-    }
-
     /// What a session has told is in this batch; its renewals are answered after that.
     fn told_by(&mut self, session: SessionId, sn: weft_types::Sn) {
         if let Some(live) = self.sessions.get_mut(&session) {
@@ -550,7 +552,7 @@ impl Core {
 
     /// A writer has told what it owed, as it was at `asked` or later; the size was `before`.
     pub(crate) fn note_told(&mut self, ino: Ino, session: SessionId, asked: u64, before: u64) {
-        let grown = (self.size_of(ino) != before).then(|| self.leases.next_seq());
+        let grown = (self.state.file_size(ino) != before).then(|| self.leases.next_seq());
         self.ranges.told(ino, session, asked, grown);
     }
 
@@ -582,14 +584,12 @@ pub(crate) fn on_lease_range(
         return replier.fail(Failed::Refused("a lease on no bytes".into()));
     };
     // Who writes alone, or reads what nobody writes, has or gets a lease on the whole.
-    let is_alone = || {
-        let sharers = core.state.sharers(ino).count();
-        sharers == 1 && !core.ranges.has_others(ino, session) && !core.ranges.is_contested(ino)
-    };
+    let asked = (ino, span);
     let is_whole = match request.write {
-        true => !core.state.shares(ino, session) || is_alone(),
+        true => !core.state.shares(ino, session) || !core.shares(&asked, session),
         false => !core.state.is_shared(ino),
     };
+    let (_, span) = asked;
     let mut leases = Vec::new();
     if !is_whole {
         if let Some(conflict) = meta.clear_range(core, ino, session, &span, request.write) {

@@ -226,11 +226,6 @@ impl State {
         Ok(at)
     }
 
-    /// There is such an inode.
-    pub fn exists(&self, ino: Ino) -> bool {
-        self.inodes.contains_key(&ino)
-    }
-
     /// Who holds the write lease alone.
     pub fn write_lease(&self, ino: Ino) -> Option<SessionId> {
         self.write_leases.get(&ino).copied()
@@ -257,9 +252,14 @@ impl State {
         self.write_leases.get(&ino) == Some(&session) || self.shares(ino, session)
     }
 
-    /// What a file's layout, size and remains are, as a change of it is answered. None: no such file.
-    pub fn file_state(&self, ino: Ino) -> Option<proto::OpReply> {
-        self.file(ino).ok().map(|_| self.file_reply(ino))
+    /// How large a file is, in bytes, as far as has been told. 0: there is no such file.
+    pub fn file_size(&self, ino: Ino) -> u64 {
+        self.file(ino).map_or(0, |(_, file)| file.size)
+    }
+
+    /// Remains of a longer file are still to be trimmed.
+    pub fn has_remains(&self, ino: Ino) -> bool {
+        self.trims.contains_key(&ino)
     }
 
     /// The inodes that a session writes, alone or beside others, in order.

@@ -399,7 +399,8 @@ impl State {
         self.trims.remove(&ino);
         // A copy that is being made of it is ended by who makes it: something may be on its way.
         self.reserved.remove(&ino);
-        for session in self.writers_of(ino) {
+        let writers: Vec<SessionId> = self.writers_of(ino).collect();
+        for session in writers {
             self.drop_write_lease(ino, session);
         }
         for (name, value) in self.xattrs.remove(&ino).unwrap_or_default() {
@@ -429,7 +430,7 @@ impl State {
 
     /// Gives the write lease on a regular file that nobody else writes.
     pub(crate) fn give_write_lease(&mut self, ino: Ino, session: SessionId) {
-        if self.is_writing(ino, session) {
+        if self.note_writer(ino, session) {
             self.sharers.remove(&ino);
             self.write_leases.insert(ino, session);
         }
@@ -437,14 +438,14 @@ impl State {
 
     /// Lets the session write beside the others that share the file. Nobody else writes it alone.
     pub(crate) fn share_write_lease(&mut self, ino: Ino, session: SessionId) {
-        if self.is_writing(ino, session) {
+        if self.note_writer(ino, session) {
             self.write_leases.remove(&ino);
             self.sharers.entry(ino).or_default().insert(session);
         }
     }
 
     /// Notes at the session and at the file that it is written. False: there is no such session.
-    fn is_writing(&mut self, ino: Ino, session: SessionId) -> bool {
+    fn note_writer(&mut self, ino: Ino, session: SessionId) -> bool {
         let Some(holder) = self.sessions.get_mut(&session) else {
             return false;
         };
@@ -476,17 +477,15 @@ impl State {
     }
 
     /// All that write the file.
-    pub(crate) fn writers_of(&self, ino: Ino) -> Vec<SessionId> {
-        let sharers = self.sharers.get(&ino).into_iter().flatten();
-        let alone = self.write_leases.get(&ino);
-        alone.into_iter().chain(sharers).copied().collect()
+    fn writers_of(&self, ino: Ino) -> impl Iterator<Item = SessionId> + '_ {
+        let alone = self.write_lease(ino);
+        alone.into_iter().chain(self.sharers(ino))
     }
 
     /// Refuses a change of content while another session's write lease stands: the active revokes it
     /// first, and what the holder owes would else be taken for the new content.
     pub(crate) fn check_no_other_writer(&self, ino: Ino, session: SessionId) -> Result<(), Errno> {
-        let mut writers = self.writers_of(ino).into_iter();
-        match writers.any(|holder| holder != session) {
+        match self.writers_of(ino).any(|holder| holder != session) {
             true => Err(Errno::EBUSY),
             false => Ok(()),
         }
@@ -495,7 +494,7 @@ impl State {
     /// Cuts a regular file, or makes it longer, at the word of `session`. What the data servers
     /// still have to cut is noted in the trim table. Times and set-id bits are the caller's.
     pub(crate) fn set_size(&mut self, ino: Ino, size: u64, session: SessionId) {
-        let is_written = !self.writers_of(ino).is_empty();
+        let is_written = self.writers_of(ino).next().is_some();
         let is_own = self.writes(ino, session);
         let next_trim = self.next_trim;
         let next_generation = self.file(ino).ok();

@@ -3,6 +3,13 @@
 //! The messages are generated from `proto/` (the one definition, also for other languages); the
 //! frame is drawn in [`frame`].
 
+/// What stands in `ChecksumsReply` where a block has no checksum.
+pub mod checksum {
+    /// A hole; so are blocks beyond the last one that is named.
+    pub const HOLE: u32 = 0;
+    /// A block whose content does not match its checksum.
+    pub const BAD: u32 = 1;
+}
 pub mod frame;
 mod message;
 

@@ -27,15 +27,12 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::SettledSize) 
     }
     let size = match state.is_shared(ino) {
         // The others may have told more since the objects were looked at.
-        true => state
-            .file(ino)
-            .map_or(0, |(_, file)| file.size)
-            .max(op.size),
+        true => state.file_size(ino).max(op.size),
         false => op.size,
     };
     // A writer trims before it writes. While that is still to be done nothing new can have been
     // written, and what the data servers found are the remains.
-    let has_remains = state.trims.contains_key(&ino);
+    let has_remains = state.has_remains(ino);
     if let Some(inode) = state.get_mut(ino)
         && let Body::File(file) = &mut inode.body
         && file.size != size

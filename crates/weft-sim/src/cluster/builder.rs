@@ -271,7 +271,7 @@ impl Cluster {
             .collect()
     }
 
-    /// The leases that living clients believe in: client, inode, whether it is WRITE.
+    /// The leases that living clients believe in.
     pub(crate) fn believed_leases(&self) -> Vec<(usize, weft_client::Believed)> {
         let of = |(index, life): (usize, Rc<Life>)| {
             let leases = life.client().leases().into_iter();

@@ -1,6 +1,7 @@
 //! No two clients believe at the same time that they hold leases that exclude each other: of each byte
-//! (with all of them, of attributes too) one may write, or any number read (`docs/protocols/leases.md`). What a client believes ends with
-//! its session's term by its own clock; a client that stands still believes what its clock lets it.
+//! (with all of them, of attributes too) one may write, or any number read
+//! (`docs/protocols/leases.md`). What a client believes ends with its session's term by its own clock;
+//! a client that stands still believes what its clock lets it.
 
 use crate::cluster::builder::Cluster;
 use rangemap::RangeSet;
