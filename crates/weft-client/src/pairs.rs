@@ -32,9 +32,12 @@ use weft_wire::{Failed, Rpc};
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 /// A member is not tried again sooner after it could not be reached.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
-/// A connection on which nothing came for this long while answers are owed is given up: longer than
-/// a loaded disk takes, shorter than TCP's own patience.
+/// A connection is given up on which the member has shown no sign of life for this long while answers
+/// are owed: shorter than TCP's own patience.
 const SILENCE: Duration = Duration::from_secs(5);
+/// The same where it lives, but has answered nothing that it was asked: longer than what waits there for
+/// a loaded disk or a full link.
+const UNANSWERED: Duration = Duration::from_secs(20);
 /// Pause before a request is made again when there is nothing better to wait for.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
@@ -365,6 +368,7 @@ impl Pairs {
         };
         let link = &pair.members[member.index()];
         let mut call = pin!(connection.call(request, payload).fuse());
+        let mut silent = pin!(connection.silent(SILENCE).fuse());
         let answer = loop {
             let changed = pair.changed.notified();
             if !pair.serves(member) {
@@ -373,10 +377,15 @@ impl Pairs {
             select_biased! {
                 answer = call => break answer,
                 () = changed.fuse() => {}
-                () = self.env.sleep(SILENCE).fuse() => {
-                    if self.env.now().since(link.heard.get()) >= SILENCE {
-                        tracing::warn!(pair = pair.id, %member, "silent: connecting again");
-                        connection.close("silent for too long");
+                () = silent => {
+                    tracing::warn!(pair = pair.id, %member, "silent: connecting again");
+                    connection.close("silent for too long");
+                    return Err(Trouble::Away);
+                }
+                () = self.env.sleep(UNANSWERED).fuse() => {
+                    if self.env.now().since(link.heard.get()) >= UNANSWERED {
+                        tracing::warn!(pair = pair.id, %member, "answers nothing: connecting again");
+                        connection.close("nothing answered for too long");
                         return Err(Trouble::Away);
                     }
                 }

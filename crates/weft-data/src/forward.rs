@@ -24,9 +24,6 @@ const REGIONS_MAX: usize = 100_000;
 pub(crate) fn on_twin(node: &Rc<Node>, request: Request) {
     match request.method {
         proto::ForwardRequest::METHOD => on_forward(node, request),
-        proto::PingRequest::METHOD => request
-            .replier
-            .send::<proto::PingRequest>(&proto::PingReply {}, Payload::none()),
         proto::DirtyRequest::METHOD => on_dirty(node, request),
         proto::ChecksumsRequest::METHOD => on_checksums(node, request),
         proto::FillRequest::METHOD => on_fill(node, request),

@@ -5,18 +5,16 @@
 //! was on its way when the link broke is held for that decision, so it must come.
 
 use crate::server::Node;
+use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use weft_env::{Env, Mono};
 use weft_rpc::{CallError, Connection, Payload};
-use weft_wire::proto::{PingRequest, identity::Role};
+use weft_wire::proto::identity::Role;
 use weft_wire::{Failed, Rpc};
 
-/// Time between two pings.
-const PING_EVERY: Duration = Duration::from_millis(200);
 /// First and longest wait between two attempts to connect.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
 
@@ -39,21 +37,16 @@ pub(crate) enum TwinError {
 
 /// The link to the twin.
 pub(crate) struct Link {
-    env: Env,
     address: RefCell<String>,
     state: RefCell<State>,
     /// Broke under the epoch in force.
     broke: Cell<bool>,
-    /// When the twin answered something last.
-    heard: Cell<Mono>,
     changed: Notify,
 }
 
 impl Link {
-    pub fn new(env: Env) -> Link {
+    pub fn new() -> Link {
         Link {
-            heard: Cell::new(env.now()),
-            env,
             address: RefCell::default(),
             state: RefCell::new(State::Idle),
             broke: Cell::new(false),
@@ -94,11 +87,7 @@ impl Link {
             }
             changed.await;
         };
-        let answer = connection.call(request, payload).await;
-        if !matches!(answer, Err(CallError::Lost(_))) {
-            self.heard.set(self.env.now());
-        }
-        match answer {
+        match connection.call(request, payload).await {
             Ok(answer) => Ok(answer),
             Err(CallError::Failed(failed)) => Err(TwinError::Failed(failed)),
             Err(CallError::Lost(_)) => Err(TwinError::Lost),
@@ -109,31 +98,6 @@ impl Link {
     pub fn close(&self) {
         if let State::Up(connection) = &*self.state.borrow() {
             connection.close("the server stops");
-        }
-    }
-
-    /// Returns why the link is no good any more. A ping may wait behind megabytes of copies: a twin that
-    /// answers these is there.
-    async fn watch(&self, connection: &Connection, patience: Duration) -> String {
-        loop {
-            let asked = self.env.now();
-            // A call on a closed connection fails at once.
-            let mut ping = pin!(connection.call(&PingRequest {}, Payload::none()));
-            loop {
-                let quiet = self.env.now().since(self.heard.get().max(asked));
-                if quiet >= patience {
-                    return format!("no answer for {patience:?}");
-                }
-                match self.env.timeout(patience - quiet, &mut ping).await {
-                    Ok(Ok(_)) => break,
-                    Ok(Err(error)) => return error.to_string(),
-                    Err(_) => {}
-                }
-            }
-            let pause = self.env.timeout(PING_EVERY, connection.closed()).await;
-            if let Ok(why) = pause {
-                return why;
-            }
         }
     }
 
@@ -162,7 +126,11 @@ pub(crate) async fn run(node: Rc<Node>) {
                 link.set(State::Up(connection.clone()));
                 node.registration.beat_now();
                 let patience = Duration::from_millis(node.settings.link_patience_ms);
-                let why = link.watch(&connection, patience).await;
+                let silent = connection.silent(patience);
+                let why = match select(pin!(connection.closed()), pin!(silent)).await {
+                    Either::Left((why, _)) => why,
+                    Either::Right(_) => format!("silent for {patience:?}"),
+                };
                 connection.close(&why);
                 link.set(State::Broken);
                 node.registration.beat_now();
@@ -211,52 +179,5 @@ pub(crate) fn identity_of(pair: u32, member: u32, incarnation: u64) -> weft_wire
         role: Role::Data.into(),
         id: u64::from(pair) * 2 + u64::from(member),
         incarnation,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::RefCell;
-    use weft_rpc::{Handler, Local};
-    use weft_sim::World;
-
-    const PATIENCE: Duration = Duration::from_secs(1);
-
-    #[test]
-    fn a_twin_that_answers_other_things_than_pings_is_not_silent() {
-        let world = World::new(1);
-        let (here, twin) = (world.node("here"), world.node("twin"));
-        let local = Local {
-            cluster_id: "test".into(),
-            identity: identity_of(0, 0, 1),
-        };
-        world.block_on(async move {
-            // It answers no ping, as if they stood behind much else.
-            let unanswered = RefCell::new(Vec::new());
-            let handler: Handler = Rc::new(move |_, request| unanswered.borrow_mut().push(request));
-            let env = twin.env();
-            let serving = weft_rpc::serve(&env, "twin:7000", local.clone(), |_| {}, handler);
-            let address = serving.await.unwrap();
-            let env = here.env();
-            let nothing: Handler = Rc::new(|_, _| {});
-            let connecting = weft_rpc::connect(&env, &address, &local, nothing);
-            let connection = connecting.await.unwrap();
-            let link = Rc::new(Link::new(env.clone()));
-            let began = env.now();
-            let answering = link.clone();
-            let clock = env.clone();
-            env.spawn("answers", async move {
-                for _ in 0..10 {
-                    clock.sleep(PATIENCE / 2).await;
-                    answering.heard.set(clock.now());
-                }
-            });
-            let why = link.watch(&connection, PATIENCE).await;
-            assert_eq!(why, "no answer for 1s");
-            // As long as it answered, and its patience more.
-            let took = env.now().since(began);
-            assert!(took >= PATIENCE * 6 && took < PATIENCE * 7, "{took:?}");
-        });
     }
 }

@@ -513,7 +513,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         marks: Marks::default(),
         owed: Owed::new(settings.owed_bytes, Duration::from_millis(settings.owed_ms)),
         sessions: RefCell::default(),
-        link: Link::new(env.clone()),
+        link: Link::new(),
         registration: Registration::new(),
         plan: RefCell::default(),
         progress: Cell::default(),

@@ -120,7 +120,7 @@ impl Driver for RealDriver {
     fn connect(&self, address: String) -> LocalBoxFuture<'static, io::Result<Stream>> {
         async move {
             let stream = tokio::net::TcpStream::connect(&address).await?;
-            stream.set_nodelay(true)?;
+            prepare(&stream)?;
             Ok(Box::new(RealStream {
                 stream,
                 peer: address,
@@ -372,13 +372,23 @@ fn write_all_at(file: &std::fs::File, offset: u64, parts: Vec<Bytes>) -> io::Res
     Ok(())
 }
 
+/// Bytes that a socket takes beyond what is on its way: what finds no room is taken as the other side
+/// takes what came before, which is how a slow one is told from one that is gone. Enough that the socket
+/// does not run dry between two calls.
+const UNSENT_MAX: u32 = 256 << 10;
+
+fn prepare(stream: &tokio::net::TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX)
+}
+
 struct RealListener(tokio::net::TcpListener);
 
 impl ListenerDriver for RealListener {
     fn accept(&mut self) -> LocalBoxFuture<'_, io::Result<Stream>> {
         async move {
             let (stream, peer) = self.0.accept().await?;
-            stream.set_nodelay(true)?;
+            prepare(&stream)?;
             Ok(Box::new(RealStream {
                 stream,
                 peer: peer.to_string(),

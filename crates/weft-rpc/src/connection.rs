@@ -4,14 +4,17 @@ use bytes::{Bytes, BytesMut};
 use prost::Message;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 use thiserror::Error;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, oneshot};
-use weft_env::{Env, Stream};
+use weft_env::{Env, Mono, Stream};
 use weft_types::FixedMap;
-use weft_wire::proto::{Failure, Identity};
+use weft_wire::proto::{Failure, Identity, PingReply, PingRequest};
 use weft_wire::{Failed, FrameError, HEADER_BYTES, Header, Kind, Rpc};
 
 /// Bytes that may wait to be sent before callers of [`Connection::call`] wait too. Several of the
@@ -22,6 +25,9 @@ const OUTGOING_BYTES_MAX: usize = 16 << 20;
 const READ_BUFFER_BYTES: usize = 32 << 10;
 /// Slices handed to the socket in one call (Linux takes up to 1024).
 const SLICES_MAX: usize = 64;
+
+/// Who waits on a silent connection asks so often within the patience whether anybody is there.
+const PINGS: u32 = 5;
 
 /// Raw bytes beside a message. They are sent without being joined or copied.
 #[derive(Clone, Debug, Default)]
@@ -187,10 +193,33 @@ thread_local! {
     static NEXT_NUMBER: Cell<u64> = const { Cell::new(1) };
 }
 
+/// When there was a sign of the other side's life: a byte of its, or that it took bytes for which
+/// there had been no room on the way. That bytes find room says nothing.
+pub(crate) struct Progress {
+    env: Env,
+    at: Cell<Mono>,
+}
+
+impl Progress {
+    pub(crate) fn new(env: &Env) -> Rc<Progress> {
+        Rc::new(Progress {
+            env: env.clone(),
+            at: Cell::new(env.now()),
+        })
+    }
+
+    fn made(&self) {
+        self.at.set(self.env.now());
+    }
+}
+
 struct Inner {
     number: u64,
     peer: String,
     identity: RefCell<Identity>,
+    progress: Rc<Progress>,
+    /// When it was asked last whether anybody is there.
+    pinged: Cell<Mono>,
     next_id: Cell<u64>,
     waiting: RefCell<FixedMap<u64, Asker>>,
     /// Answers handed to tasks that have not run since.
@@ -299,6 +328,8 @@ impl Connection {
             number: NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1),
             peer,
             identity: RefCell::new(identity),
+            progress: reader.progress.clone(),
+            pinged: Cell::new(env.now()),
             next_id: Cell::new(1),
             waiting: RefCell::default(),
             untaken: Cell::new(0),
@@ -436,6 +467,28 @@ impl Connection {
         );
     }
 
+    /// Returns when the other side has been silent for `patience` from now on: no byte came from it, and
+    /// it took none that waited for room, though it was asked whether it is there. A side that is slow,
+    /// or behind a link that is full, is not silent.
+    pub async fn silent(&self, patience: Duration) {
+        let Progress { env, at } = &*self.0.progress;
+        let began = env.now();
+        let pause = patience / PINGS;
+        loop {
+            let now = env.now();
+            let quiet = now.since(at.get().max(began));
+            if quiet >= patience {
+                return;
+            }
+            if quiet >= pause && now.since(self.0.pinged.get()) >= pause {
+                self.0.pinged.set(now);
+                // That an answer comes is all that it says.
+                self.call_in_order(&PingRequest {}, |_| {});
+            }
+            env.sleep(pause.min(patience - quiet)).await;
+        }
+    }
+
     /// Closes the connection: calls that wait fail, the other side sees its end.
     pub fn close(&self, why: &str) {
         self.0.close(why);
@@ -504,6 +557,7 @@ pub(crate) enum ReadError {
 pub(crate) struct FrameReader {
     stream: ReadHalf<Stream>,
     buffer: BytesMut,
+    progress: Rc<Progress>,
 }
 
 /// A verified frame.
@@ -514,10 +568,11 @@ pub(crate) struct Received {
 }
 
 impl FrameReader {
-    pub(crate) fn new(stream: ReadHalf<Stream>) -> FrameReader {
+    pub(crate) fn new(stream: ReadHalf<Stream>, progress: Rc<Progress>) -> FrameReader {
         FrameReader {
             stream,
             buffer: BytesMut::with_capacity(READ_BUFFER_BYTES),
+            progress,
         }
     }
 
@@ -532,6 +587,7 @@ impl FrameReader {
                 }
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
+            self.progress.made();
         }
         Ok(true)
     }
@@ -566,6 +622,7 @@ impl FrameReader {
                 if rest.read_buf(&mut payload).await? == 0 {
                     return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                 }
+                self.progress.made();
             }
             payload.freeze()
         };
@@ -604,7 +661,12 @@ async fn read_frames(
                         method: header.method,
                     },
                 };
-                handler(connection, request);
+                match request.method {
+                    PingRequest::METHOD => request
+                        .replier
+                        .send::<PingRequest>(&PingReply {}, Payload::none()),
+                    _ => handler(connection, request),
+                }
                 continue;
             }
             Kind::Response => Ok((message, payload)),
@@ -626,6 +688,25 @@ async fn read_frames(
         }
     }
     Ok(())
+}
+
+/// Hands bytes to the socket; that there was no room for them before is progress.
+async fn write_some(
+    inner: &Inner,
+    writer: &mut WriteHalf<Stream>,
+    slices: &[io::IoSlice<'_>],
+) -> io::Result<usize> {
+    let mut has_waited = false;
+    let written = poll_fn(|cx| {
+        let written = Pin::new(&mut *writer).poll_write_vectored(cx, slices);
+        has_waited |= written.is_pending();
+        written
+    });
+    let written = written.await?;
+    if has_waited {
+        inner.progress.made();
+    }
+    Ok(written)
 }
 
 async fn write_frames(inner: &Inner, mut writer: WriteHalf<Stream>) -> io::Result<()> {
@@ -652,7 +733,7 @@ async fn write_frames(inner: &Inner, mut writer: WriteHalf<Stream>) -> io::Resul
                 .enumerate()
                 .map(|(i, part)| io::IoSlice::new(if i == 0 { &part[offset..] } else { part }))
                 .collect();
-            let mut written = writer.write_vectored(&slices).await?;
+            let mut written = write_some(inner, &mut writer, &slices).await?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }

@@ -1,6 +1,6 @@
 //! Making connections: the handshake from both sides.
 
-use crate::connection::{Connection, FrameReader, Handler, Received};
+use crate::connection::{Connection, FrameReader, Handler, Progress, Received};
 use prost::Message;
 use std::io;
 use std::rc::Rc;
@@ -68,7 +68,7 @@ pub async fn connect(
             identity: Some(local.identity),
         };
         send(&mut writer, Kind::Handshake, &hello).await?;
-        let mut reader = FrameReader::new(reader);
+        let mut reader = FrameReader::new(reader, Progress::new(env));
         let received = receive(&mut reader).await?;
         let bad = |what| refused(format!("{address} answered the handshake with {what}"));
         match received.header.kind {
@@ -111,7 +111,7 @@ async fn accept_one(
     local: &Local,
 ) -> io::Result<(FrameReader, WriteHalf<Stream>, Identity)> {
     let (reader, mut writer): (ReadHalf<Stream>, WriteHalf<Stream>) = tokio::io::split(stream);
-    let mut reader = FrameReader::new(reader);
+    let mut reader = FrameReader::new(reader, Progress::new(env));
     let shake = async {
         let received = receive(&mut reader).await?;
         if received.header.kind != Kind::Handshake {
