@@ -126,7 +126,7 @@ fn change(
         op: request.op,
         ..Entry::default()
     };
-    let asked = match core.bytes_asked(&entry, meta.settings.byte_ranges) {
+    let asked = match core.bytes_asked(&entry) {
         Ok(asked) => asked,
         Err(failed) => return replier.fail(failed),
     };
@@ -293,18 +293,13 @@ fn journaled(entry: &mut Entry, shares: bool) {
 
 impl Core {
     /// The bytes that a request for a WRITE lease needs: all that were asked for; the whole file where
-    /// remains of a longer one are to be trimmed first, which nobody must do twice, or where the settings
-    /// say so.
-    fn bytes_asked(
-        &self,
-        entry: &Entry,
-        in_parts: bool,
-    ) -> Result<Option<(Ino, Range<u64>)>, Failed> {
+    /// remains of a longer one are to be trimmed first, which nobody must do twice.
+    fn bytes_asked(&self, entry: &Entry) -> Result<Option<(Ino, Range<u64>)>, Failed> {
         let Some(Op::WriteLease(lease)) = entry.op.as_ref().and_then(|op| op.op.as_ref()) else {
             return Ok(None);
         };
         let ino = Ino(lease.ino);
-        let asks_all = !in_parts || (lease.start, lease.end) == (0, 0);
+        let asks_all = (lease.start, lease.end) == (0, 0);
         if asks_all || self.state.has_remains(ino) {
             return Ok(Some((ino, WHOLE)));
         }

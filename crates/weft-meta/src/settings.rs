@@ -31,11 +31,6 @@ pub struct Settings {
     /// Milliseconds without a renewal after which a client's session ends. A client renews three
     /// times in it.
     pub session_term_ms: u64,
-    /// Clients may write parts of one file at the same time, each under ranges of its own. Off: the file
-    /// goes from hand to hand as a whole. To stay off where files are mounted: the kernel may read a page
-    /// back that a write has just changed, before that write has reached the client
-    /// (`docs/protocols/leases.md`, "Ranges").
-    pub byte_ranges: bool,
     /// The pairs of data servers.
     pub pair: PairSettings,
     /// Entries of the journal after which an image is written. In a name space with more than twice
@@ -78,7 +73,6 @@ impl Default for Settings {
             root_gid: 0,
             journal: JournalSettings::default(),
             session_term_ms: 5000,
-            byte_ranges: false,
             pair: PairSettings::default(),
             image_every_entries: 500_000,
         }

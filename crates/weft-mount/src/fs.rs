@@ -11,7 +11,7 @@ use crate::abi::{self, Call, Header, LockIn, Out, SetattrIn, fattr};
 use crate::device::{DATA_MAX, Request, Writer};
 use crate::errno;
 use crate::groups;
-use crate::holds::{Hold, PAGE};
+use crate::holds::{Hold, Locks, PAGE};
 use crate::invalidate::KernelCache;
 use crate::metrics::Metrics;
 use crate::translate::*;
@@ -39,6 +39,10 @@ pub const LOCK_WAITS_MAX: usize = 16_384;
 
 /// What the kernel may read ahead by itself, at most.
 const READAHEAD_MAX: u32 = 16 << 20;
+
+/// How often a read is done again because its bytes were written meanwhile. After that its pages are
+/// forgotten once it is answered.
+const READ_AGAIN_MAX: usize = 8;
 
 /// Features asked of the kernel where it has them. Not asked, with reason:
 /// - WRITEBACK_CACHE, AUTO_INVAL_DATA: docs/decisions/0003-no-kernel-writeback.md.
@@ -172,21 +176,31 @@ impl Face {
     /// Serves a call and answers it.
     fn start(self: &Rc<Face>, header: Header, call: Call) {
         let (face, hold) = (self.clone(), self.hold_of(&header, &call));
-        let written = match (&call, &hold) {
-            (Call::Write { .. }, Some(hold)) => Some(hold.pages(PAGE)),
-            _ => None,
+        let pages = hold.as_ref().map(|hold| hold.pages(PAGE));
+        let (read, written) = match call {
+            Call::Read { .. } => (pages, None),
+            // What a mapping has changed stays in its page until it is written back.
+            Call::Write { flags, .. } if flags & abi::WRITE_CACHE == 0 => (None, pages),
+            _ => (None, None),
         };
         let came = self.env.now();
         let unique = header.unique;
         // It waits for another process, not for a server.
         let pauses = !matches!(call, Call::Setlk { wait: true, .. });
+        let held = hold.map(|hold| self.kernel.hold(header.node, hold));
         let work = async move {
             let result = face.serve(&header, call).await;
             if let Some(pages) = written {
-                face.kernel.make_sure(header.node, came, pages).await;
+                face.kernel.make_sure(header.node, unique, pages).await;
+            }
+            if let Some(pages) = read {
+                face.kernel.filled(header.node, pages);
             }
             face.answer(&header, result);
             face.metrics.answered(header.unique);
+            if let Some(held) = held {
+                held.over();
+            }
         };
         let Some(work) = begun(work) else {
             return;
@@ -194,16 +208,7 @@ impl Face {
         if pauses {
             self.metrics.waits(unique, came);
         }
-        match hold {
-            None => self.env.spawn("fuse request", work),
-            Some(hold) => {
-                let held = self.kernel.hold(header.node, hold);
-                self.env.spawn("fuse request", async move {
-                    work.await;
-                    held.over().await;
-                })
-            }
-        };
+        self.env.spawn("fuse request", work);
     }
 
     /// Runs work to its first wait here, and from there on as a task.
@@ -213,22 +218,28 @@ impl Face {
         }
     }
 
-    /// The pages that the kernel keeps locked until a call is answered.
+    /// The pages that the kernel may keep locked until a call is answered.
     fn hold_of(&self, header: &Header, call: &Call) -> Option<Hold> {
-        let (fh, offset, length, open_flags) = match call {
+        let (fh, locks, offset, length, open_flags) = match call {
             Call::Read {
                 fh,
                 offset,
                 size,
                 open_flags,
-            } => (*fh, *offset, u64::from(*size), *open_flags),
+            } => (*fh, Locks::All, *offset, u64::from(*size), *open_flags),
             Call::Write {
                 fh,
                 offset,
+                flags,
                 open_flags,
                 data,
-                ..
-            } => (*fh, *offset, data.len() as u64, *open_flags),
+            } => {
+                let locks = match flags & abi::WRITE_CACHE {
+                    0 => Locks::Last,
+                    _ => Locks::All,
+                };
+                (*fh, locks, *offset, data.len() as u64, *open_flags)
+            }
             _ => return None,
         };
         // Those that were opened to append go past the page cache (`fopen_flags`).
@@ -237,12 +248,14 @@ impl Face {
                 .client
                 .opened(HandleId(fh))
                 .is_none_or(|flags| flags.append);
-        (!past_cache).then(|| Hold::new(header.unique, offset, length))
+        (!past_cache).then(|| Hold::new(header.unique, locks, offset, length))
     }
 
     fn answer(&self, header: &Header, result: Result<Body>) {
         if let Err(errno) = &result {
             self.metrics.failed(*errno);
+            let (opcode, ino) = (header.opcode, header.node);
+            tracing::debug!(opcode, ino, %errno, "a request failed");
         }
         let sent = match &result {
             Ok(Body::Nothing) => self.writer.reply(header.unique, 0, &[]),
@@ -440,7 +453,12 @@ impl Face {
                 fh, offset, size, ..
             } => {
                 let size = (size as usize).min(DATA_MAX);
-                let parts = client.read(HandleId(fh), offset, size).await?;
+                let mut parts = client.read(HandleId(fh), offset, size).await?;
+                let mut again = READ_AGAIN_MAX;
+                while self.kernel.take_outdated(ino, header.unique) && again > 0 {
+                    parts = client.read(HandleId(fh), offset, size).await?;
+                    again -= 1;
+                }
                 let length: usize = parts.iter().map(Bytes::len).sum();
                 self.metrics.read_bytes.inc_by(length as u64);
                 Ok(Body::Parts(parts))

@@ -17,7 +17,8 @@
 //!   that its names are looked up again, and it is invalidated when it is first opened.
 
 use crate::device::Writer;
-use crate::holds::{FOLIO_MAX, Hold, Holds, PAGE};
+use crate::fills::Fills;
+use crate::holds::{FOLIO_MAX, Hold, Holds, PAGE, Split};
 use futures_util::FutureExt;
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 use std::cell::{Cell, RefCell};
@@ -25,10 +26,10 @@ use std::io;
 use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
-use weft_env::Mono;
 use weft_types::{FixedMap, FixedSet};
 
 /// Threads that wait for the kernel, at first.
@@ -42,19 +43,12 @@ const THREADS_MAX: usize = 128;
 /// Invalidations that wait for a thread. Only a bound on memory: who adds one more waits.
 const QUEUE_MAX: usize = 1024;
 
-/// An invalidation beside pages that are held takes less, unless the kernel has joined them with
-/// their neighbours. Then these are left out, too.
-const JOINED: Duration = Duration::from_millis(20);
+/// So often it is looked whether an invalidation waits for a page that is locked.
+const LATE: Duration = Duration::from_millis(5);
 
-/// The kernel copies what is written into its pages, and lets go of those that are whole, before it
-/// sends the write: it comes here within this of the copying.
-const COPYING: Duration = Duration::from_millis(50);
-
-/// How long an answer waits for pages to be forgotten that may be locked until it is given.
-const BEFORE_ANSWER: Duration = Duration::from_millis(20);
-
-/// Inodes of which it is known when they were forgotten last, before old ones are dropped.
-const LATELY_MAX: usize = 4096;
+/// One that has waited for longer, for no page that a request holds, waits for pages that the kernel has
+/// joined with such a one. (A page whose read was answered is locked until the reader runs.)
+const JOINED: Duration = Duration::from_millis(100);
 
 /// Bytes of a file.
 const ALL: Range<u64> = 0..u64::MAX;
@@ -63,7 +57,46 @@ const ALL: Range<u64> = 0..u64::MAX;
 struct Job {
     ino: u64,
     pages: Option<Range<u64>>,
+    runner: Runner,
     done: oneshot::Sender<io::Result<()>>,
+}
+
+/// The thread that does a job; 0 before one does.
+#[derive(Clone, Default)]
+struct Runner(Arc<AtomicI32>);
+
+impl Runner {
+    fn begin(&self) {
+        self.0.store(
+            rustix::thread::gettid().as_raw_nonzero().get(),
+            Ordering::Relaxed,
+        );
+    }
+
+    fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// The kernel makes it wait, as it does for a page that is locked. Not so if it merely has no
+    /// processor: then it will be done soon. True if that cannot be seen.
+    fn is_blocked(&self) -> bool {
+        let thread = self.0.load(Ordering::Relaxed);
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+        // The name may have blanks.
+        let state = stat
+            .ok()
+            .and_then(|stat| Some(stat.rsplit_once(") ")?.1.as_bytes()[0]));
+        self.has_begun() && state.is_none_or(|state| state == b'D')
+    }
+}
+
+/// A range that the kernel was asked to forget.
+struct Asked {
+    range: Range<u64>,
+    /// That of a write which perhaps keeps it locked.
+    request: Option<u64>,
+    runner: Runner,
+    done: Cell<bool>,
 }
 
 /// What the kernel knows of this mount.
@@ -76,8 +109,7 @@ pub struct KernelCache {
     holds: RefCell<Holds>,
     /// A request has come that holds pages.
     held: Notify,
-    /// When pages of an inode were last forgotten.
-    lately: RefCell<FixedMap<u64, Mono>>,
+    fills: RefCell<Fills>,
     /// The kernel knows epochs. Set once, by INIT.
     epochs: Cell<bool>,
     /// How often the kernel was told of an inode and has not forgotten it. Inodes that are not here
@@ -102,7 +134,7 @@ impl KernelCache {
             threads: Cell::new(0),
             holds: RefCell::default(),
             held: Notify::new(),
-            lately: RefCell::default(),
+            fills: RefCell::default(),
             epochs: Cell::new(false),
             lookups: RefCell::default(),
             late: RefCell::default(),
@@ -160,9 +192,9 @@ impl KernelCache {
     }
 
     /// An inode is used by its number: what was too early for it is made up for.
-    pub async fn make_up_for(&self, ino: u64) {
+    pub async fn make_up_for(self: &Rc<Self>, ino: u64) {
         if self.late.borrow_mut().remove(&ino) {
-            self.forget(ino, Some(ALL)).await;
+            self.forget(ino, Some(ALL), Runner::default()).await;
         }
     }
 
@@ -191,101 +223,171 @@ impl KernelCache {
         });
     }
 
-    /// A write that came at `came` has been done and is about to be answered. Where its pages were
-    /// forgotten since they were filled, a read may have brought older bytes back: they are
-    /// forgotten again. (If the kernel still has them locked they hold nothing to be read.)
-    pub async fn make_sure(&self, ino: u64, came: Mono, pages: Range<u64>) {
-        let lately = self.lately.borrow().get(&ino).copied();
-        if lately.is_some_and(|at| at + COPYING >= came) {
-            let forgetting = self.forget(ino, Some(pages));
-            let _ = self.env.timeout(BEFORE_ANSWER, forgetting).await;
-        }
+    /// A read is about to be answered.
+    pub fn filled(&self, ino: u64, pages: Range<u64>) {
+        self.fills.borrow_mut().filled(ino, pages, self.env.now());
     }
 
-    fn note_forgotten(&self, ino: u64) {
-        let now = self.env.now();
-        let mut lately = self.lately.borrow_mut();
-        if lately.len() >= LATELY_MAX {
-            // Writes that are older than this wait for their lease: few, and their holds tell.
-            lately.retain(|_, at| *at + COPYING * 100 >= now);
+    /// What a read in progress holds was written since this was last asked: it is to be read again.
+    pub fn take_outdated(&self, ino: u64, unique: u64) -> bool {
+        self.holds.borrow_mut().take_outdated(ino, unique)
+    }
+
+    /// A write has been done and is about to be answered. Where its pages were forgotten since they
+    /// were filled, a read may have brought older bytes back: they are forgotten again.
+    pub async fn make_sure(self: &Rc<Self>, ino: u64, unique: u64, pages: Range<u64>) {
+        let filled = self.fills.borrow().under(ino, &pages, self.env.now());
+        let Some(filled) = filled else {
+            return;
+        };
+        self.holds.borrow_mut().outdate(ino, unique, &pages);
+        if filled.is_empty() {
+            return;
         }
-        lately.insert(ino, now);
+        self.forget_free(ino, filled).await;
     }
 
     /// Has an inode forgotten, but for pages that are held: false if there were any. These are
     /// forgotten when the request that holds them is over.
-    async fn invalidate(&self, ino: u64) -> bool {
-        self.note_forgotten(ino);
-        let all = self.forget_free(ino).await;
-        self.note_forgotten(ino);
+    async fn invalidate(self: &Rc<Self>, ino: u64) -> bool {
+        self.fills.borrow_mut().asked(ino, self.env.now());
+        let all = self.forget_free(ino, vec![ALL]).await;
+        self.fills.borrow_mut().asked(ino, self.env.now());
         all
     }
 
-    async fn forget_free(&self, ino: u64) -> bool {
-        let mut left = vec![ALL];
+    /// Has ranges forgotten, but for pages that requests hold: false if there were any. These are
+    /// forgotten when the request is over.
+    async fn forget_free(self: &Rc<Self>, ino: u64, mut left: Vec<Range<u64>>) -> bool {
         let mut all = true;
         let mut grain = PAGE;
         loop {
-            let (free, is_all) = self.holds.borrow_mut().leave_out(ino, &left, grain);
-            all &= is_all;
-            if free.is_empty() {
+            let split = self.holds.borrow_mut().split(ino, left, grain);
+            all &= split.is_all;
+            if split.free.is_empty() && split.perhaps.is_empty() {
                 // The attributes at least.
-                self.forget(ino, None).await;
+                self.forget(ino, None, Runner::default()).await;
                 return all;
             }
-            left = match self.forget_pages(ino, &free, &mut grain).await {
+            left = match self.forget_pages(ino, split, &mut grain).await {
                 left if left.is_empty() => return all,
                 left => left,
             };
-            if let Err(error) = self.start_thread() {
-                tracing::warn!(%error, "no further thread to wait for the kernel");
-            }
         }
     }
 
     /// Has ranges forgotten. What is left when requests turn out to hold some of it: threads go on
-    /// waiting for it, and what such requests do not hold is to be forgotten without them.
+    /// waiting for it, and what such requests do not hold is to be forgotten without them. What a write
+    /// turns out to keep locked is not waited for: nobody reads it before it is filled anew.
     async fn forget_pages(
-        &self,
+        self: &Rc<Self>,
         ino: u64,
-        ranges: &[Range<u64>],
+        split: Split,
         grain: &mut u64,
     ) -> Vec<Range<u64>> {
-        let done: Vec<Cell<bool>> = ranges.iter().map(|_| Cell::new(false)).collect();
-        let jobs = ranges.iter().zip(&done).map(|(range, done)| async move {
-            self.forget(ino, Some(range.clone())).await;
-            done.set(true);
+        let job = |(request, range)| Asked {
+            range,
+            request,
+            runner: Runner::default(),
+            done: Cell::new(false),
+        };
+        let free = split.free.into_iter().map(|range| (None, range));
+        let perhaps = split.perhaps.into_iter();
+        let perhaps = perhaps.map(|(request, range)| (Some(request), range));
+        let asked: Vec<Asked> = free.chain(perhaps).map(job).collect();
+        let forgetting = asked.iter().map(|asked| async {
+            let (range, runner) = (asked.range.clone(), asked.runner.clone());
+            self.forget(ino, Some(range), runner).await;
+            asked.done.set(true);
         });
-        let mut jobs = pin!(join_all(jobs));
+        let mut forgetting = pin!(join_all(forgetting));
+        let began = self.env.now();
         loop {
             let held = pin!(self.held.notified());
-            let waited = select(held, self.env.sleep(JOINED));
-            let is_late = match select(jobs.as_mut(), waited).await {
-                Either::Left(_) => return Vec::new(),
-                Either::Right((waited, _)) => matches!(waited, Either::Right(_)),
+            let waited = select(held, self.env.sleep(LATE));
+            if let Either::Left(_) = select(forgetting.as_mut(), waited).await {
+                return Vec::new();
+            }
+            let unfinished: Vec<&Asked> = asked.iter().filter(|asked| !asked.done.get()).collect();
+            if unfinished.iter().any(|asked| !asked.runner.has_begun()) {
+                self.help();
+            }
+            let holds = self.holds.borrow();
+            let waited = self.env.now().since(began);
+            let is_held = |asked: &&Asked| asked.request.is_some_and(|one| holds.holds(ino, one));
+            let fills = self.fills.borrow();
+            let is_locked = |asked: &&Asked| {
+                is_held(asked)
+                    && !fills.are_fresh(ino, &asked.range, self.env.now())
+                    && asked.runner.is_blocked()
             };
-            let unfinished = ranges.iter().zip(&done).filter(|(_, done)| !done.get());
-            let left: Vec<Range<u64>> = unfinished.map(|(range, _)| range.clone()).collect();
-            let tried = if is_late { FOLIO_MAX } else { *grain };
-            if self.holds.borrow().touch(ino, &left, tried) {
-                *grain = tried;
-                return left;
+            let unfinished: Vec<&Asked> = unfinished
+                .into_iter()
+                .filter(|asked| !is_locked(asked))
+                .collect();
+            let ranges = |asked: &Asked| asked.range.clone();
+            let free = unfinished.iter().copied().filter(|asked| !is_held(asked));
+            let free: Vec<Range<u64>> = free.map(ranges).collect();
+            let is_joined = waited >= JOINED
+                && holds.touch(ino, &free, FOLIO_MAX)
+                && unfinished.iter().all(|asked| asked.runner.is_blocked());
+            if is_joined {
+                *grain = FOLIO_MAX;
+            }
+            if unfinished.is_empty() || holds.touch(ino, &free, *grain) {
+                return unfinished.into_iter().map(ranges).collect();
             }
         }
     }
 
-    /// One notification to the kernel: attributes, and the pages of a range if given.
-    async fn forget(&self, ino: u64, pages: Option<Range<u64>>) {
+    /// Threads wait for pages that requests hold: such a wait may end only with another invalidation.
+    fn help(&self) {
+        if let Err(error) = self.start_thread() {
+            tracing::warn!(%error, "no further thread to wait for the kernel");
+        }
+    }
+
+    /// One notification to the kernel: attributes, and the pages of a range if given. It goes on, and what
+    /// comes of it is noted, if nobody waits for it any more.
+    async fn forget(self: &Rc<Self>, ino: u64, pages: Option<Range<u64>>, runner: Runner) {
         if ino != weft_types::ROOT_INO.0 && !self.lookups.borrow().contains_key(&ino) {
             return;
         }
         let (done, answer) = oneshot::channel();
-        if self.jobs.send(Job { ino, pages, done }).await.is_err() {
+        let turn = self.fills.borrow_mut().begin();
+        let job = Job {
+            ino,
+            pages: pages.clone(),
+            runner,
+            done,
+        };
+        if self.jobs.send(job).await.is_err() {
             // The threads only end with the mount.
             return;
         }
-        match answer.await {
-            Ok(Ok(())) | Err(_) => {}
+        let (kernel, (noted, is_noted)) = (self.clone(), oneshot::channel::<()>());
+        self.env.spawn("forgetting", async move {
+            kernel.note(ino, pages, turn, answer.await);
+            drop(noted);
+        });
+        // It ends by being dropped.
+        let _ = is_noted.await;
+    }
+
+    fn note(
+        &self,
+        ino: u64,
+        pages: Option<Range<u64>>,
+        turn: u64,
+        answer: Result<io::Result<()>, oneshot::error::RecvError>,
+    ) {
+        match answer {
+            Ok(Ok(())) => {
+                if let Some(pages) = &pages {
+                    self.fills.borrow_mut().forgotten(ino, pages, turn);
+                }
+            }
+            Err(_) => {}
             Ok(Err(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
                 self.late.borrow_mut().insert(ino);
                 self.forget_names();
@@ -318,10 +420,18 @@ pub struct Held {
 
 impl Held {
     /// It has been answered: what was left out for its sake is forgotten now.
-    pub async fn over(self) {
-        let void = self.kernel.holds.borrow_mut().remove(self.ino, self.unique);
+    pub fn over(self) {
+        let Held {
+            kernel,
+            ino,
+            unique,
+        } = self;
+        let void = kernel.holds.borrow_mut().remove(ino, unique);
         if let Some(pages) = void {
-            self.kernel.forget(self.ino, Some(pages)).await;
+            let env = kernel.env.clone();
+            env.spawn("left out", async move {
+                kernel.forget(ino, Some(pages), Runner::default()).await;
+            });
         }
     }
 }
@@ -336,7 +446,7 @@ impl weft_client::Invalidator for Invalidation {
             if data {
                 return kernel.invalidate(ino).await;
             }
-            kernel.forget(ino, None).await;
+            kernel.forget(ino, None, Runner::default()).await;
             true
         }
         .boxed_local()
@@ -366,6 +476,7 @@ fn work(queue: &Mutex<mpsc::Receiver<Job>>, writer: &Writer) {
         let Some(job) = job else {
             return;
         };
+        job.runner.begin();
         let result = writer.invalidate_inode(job.ino, job.pages);
         // Who asked may have given up.
         let _ = job.done.send(result);

@@ -12,6 +12,7 @@
 pub mod abi;
 pub mod device;
 pub mod errno;
+mod fills;
 pub mod fs;
 mod groups;
 pub mod holds;

@@ -18,7 +18,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{Dev, Process, WEFT, can_mount};
 
@@ -374,31 +374,50 @@ fn appends_stay_whole(mounts: &Mounts) {
 
 /// Both mounts write parts of the same pages while both read them: nobody waits for a session to
 /// end, and nothing stale stays.
+/// What its writer has had acknowledged of each place: who reads later finds no less.
+type Written = [[AtomicU64; 2]; 4];
+
 fn writers_of_one_page_get_on(mounts: &Mounts) {
     let (a, b) = mounts.both("shared");
     fs::write(&a, vec![0_u8; 4 * PAGE]).unwrap();
     let stop = AtomicBool::new(false);
+    let written = Written::default();
+    let number = |file: &File, page: usize, writer: usize| {
+        let found = at(file, (page * PAGE + 8 * writer) as u64, 8);
+        u64::from_ne_bytes(found.try_into().unwrap())
+    };
     let slowest = std::thread::scope(|scope| {
         for path in [&a, &b] {
-            scope.spawn(|| {
+            let (stop, written) = (&stop, &written);
+            scope.spawn(move || {
                 let file = open(path);
                 while !stop.load(Ordering::Relaxed) {
-                    for page in 0..4 {
-                        at(&file, page * PAGE as u64, PAGE);
+                    for (page, places) in written.iter().enumerate() {
+                        for (writer, place) in places.iter().enumerate() {
+                            let least = place.load(Ordering::SeqCst);
+                            let found = number(&file, page, writer);
+                            assert!(
+                                found >= least,
+                                "{found} of {least} by {writer} in {page} of {path:?}"
+                            );
+                        }
                     }
                 }
             });
         }
-        let writers = [(&a, 0), (&b, 8)].map(|(path, place)| {
+        let writers = [(&a, 0), (&b, 1)].map(|(path, writer)| {
+            let written = &written;
             scope.spawn(move || {
                 let file = open(path);
                 let mut slowest = Duration::ZERO;
                 for n in 1..=150_u64 {
                     let begun = Instant::now();
-                    let offset = (n % 4) * PAGE as u64 + place;
+                    let page = n as usize % 4;
+                    let offset = (page * PAGE + 8 * writer) as u64;
                     file.write_all_at(&n.to_ne_bytes(), offset).unwrap();
+                    written[page][writer].store(n, Ordering::SeqCst);
                     slowest = slowest.max(begun.elapsed());
-                    assert_eq!(at(&file, offset, 8), n.to_ne_bytes());
+                    assert_eq!(number(&file, page, writer), n);
                 }
                 slowest
             })
@@ -554,6 +573,11 @@ fn with_both_members_of_a_pair_gone_calls_fail_and_do_not_hang() {
         file.sync_all().unwrap();
     }
     mounts.dev.done(&["dev", "kill", "data:0.0"]);
+    // If both died before one was told that it is alone, the pair would not count as down.
+    until("the other one knows that it is alone", || {
+        let status = mounts.dev.done(&["dev", "status", "--json"]);
+        status.contains("\"state\":\"only 1\"")
+    });
     mounts.dev.done(&["dev", "kill", "data:0.1"]);
     let mut failed = 0;
     for n in 0..8 {

@@ -462,7 +462,6 @@ fn meta_settings(dir: &Path, listen: &str) -> weft_meta::Settings {
         listen: listen.into(),
         cluster_id: CLUSTER.into(),
         session_term_ms: 1500,
-        byte_ranges: true,
         // Processes end here, machines do not.
         journal: weft_meta::JournalSettings {
             sync: weft_journal::SyncPolicy::Never,

@@ -140,7 +140,6 @@ impl Cluster {
             listen: META_ADDRESS.into(),
             cluster_id: CLUSTER.into(),
             session_term_ms: self.shape.session_term.as_millis() as u64,
-            byte_ranges: true,
             ..self.shape.meta.clone()
         };
         let slot = self.meta_server.clone();

@@ -38,8 +38,6 @@ const GOAL_SYNC: f64 = 0.95;
 const GOAL_ASYNC: f64 = 1.0;
 /// Of no mirroring, for one client whose own link is the limit.
 const GOAL_ONE: f64 = 0.95;
-/// Clients of one file take turns as long as leases are on whole files: more of them only take longer.
-const SHARED_MAX: usize = 8;
 /// A slow server's link has this part of the rate.
 const SLOW_PART: u64 = 4;
 
@@ -310,12 +308,7 @@ fn on_cluster(
             _ => &[(Work::Write, "different files")],
         };
         for &(work, name) in works {
-            let most = if work == Work::WriteShared {
-                SHARED_MAX
-            } else {
-                most
-            };
-            for &clients in steps.iter().filter(|&&clients| clients <= most) {
+            for &clients in &steps {
                 let measured = subject(protocol).measure(bed, clients, work);
                 let Some(point) = figures.point(&run, name, clients, measured) else {
                     // More clients would fail alike, after as long a wait.
