@@ -450,7 +450,10 @@ impl Core {
             (state.lease.mode(), state.is_usable(), state.lease.shares())
         };
         let is_shared = held == Mode::Shared && is_usable;
-        if need.mode == Mode::Write {
+        // Where several write there is no READ lease on the whole: what needs that needs the file for
+        // itself.
+        let takes_all = held == Mode::Shared && need.mode == Mode::Read && !need.is_partial();
+        if need.mode == Mode::Write || takes_all {
             // Or a lease that is granted now, and whose grant is lost, would be taken for the one that
             // was given back, and what was owed under that be told again.
             self.confirm(node).await?;
@@ -462,9 +465,6 @@ impl Core {
         {
             return Ok(());
         }
-        // Where several write there is no READ lease on the whole: what needs that needs the file for
-        // itself.
-        let takes_all = held == Mode::Shared && need.mode == Mode::Read && !need.is_partial();
         if (need.mode < Mode::Write && !takes_all) || held == Mode::Write {
             self.fetch_inode(node.ino).await?;
             return Ok(());

@@ -423,7 +423,7 @@ impl Core {
         state.buffer.waiting = Default::default();
         state.buffer.ready.clear();
         state.buffer.told = state.buffer.changes;
-        state.lease.lose(Mode::None);
+        state.lease.gone();
         state.forget();
         drop(state);
         self.writeback.forget(dropped);

@@ -150,6 +150,8 @@ struct GivingBack {
     keep: Ranges,
     seq: u64,
     phase: Phase,
+    /// Tells it from others of this lease.
+    turn: u64,
 }
 
 impl GivingBack {
@@ -188,6 +190,7 @@ pub struct LeaseState {
     granted: u64,
     revoked: u64,
     giving_back: Option<GivingBack>,
+    turns: u64,
     /// The client gives it back of its own accord: nothing is granted until that is done.
     leaving: bool,
     /// Held under SHARED.
@@ -338,7 +341,9 @@ impl LeaseState {
                 false
             }
             None => {
+                self.turns += 1;
                 self.giving_back = Some(GivingBack {
+                    turn: self.turns,
                     to: wanted.to,
                     wanted: vec![wanted],
                     keep: Ranges::default(),
@@ -403,6 +408,12 @@ impl LeaseState {
     /// What the lease becomes when it has been given back; None if it is not being.
     pub fn giving_back_to(&self) -> Option<Mode> {
         self.giving_back.as_ref().map(|g| g.to)
+    }
+
+    /// Which giving back is in progress: once the connection was lost it is void, and the same revocation
+    /// begins another one, with uses of its own to wait for.
+    pub fn giving_back_turn(&self) -> Option<u64> {
+        self.giving_back.as_ref().map(|g| g.turn)
     }
 
     /// These bytes may be written when what is asked back has been given.
@@ -488,6 +499,20 @@ impl LeaseState {
         self.granted = 0;
         self.revoked = 0;
         self.giving_back = None;
+    }
+
+    /// There is no such file any more: nothing is held. What is being asked back is still to be answered.
+    pub fn gone(&mut self) {
+        if self.mode > Mode::None {
+            self.losses += 1;
+        }
+        self.mode = Mode::None;
+        self.ranges = Ranges::default();
+        self.forget_use();
+        if let Some(giving_back) = &mut self.giving_back {
+            giving_back.to = Mode::None;
+            giving_back.keep = Ranges::default();
+        }
     }
 
     /// Begins to give the lease back unasked: from now on it is not held.
@@ -610,6 +635,37 @@ mod tests {
         assert!(lease.ended(&Mode::Write.into()));
         assert_eq!(lease.begin(Mode::Read), Admission::Wait);
         lease.finish_giving_back();
+        assert_eq!(lease.begin(Mode::Read), Admission::Ask);
+    }
+
+    #[test]
+    fn a_revocation_that_is_sent_again_is_another_giving_back() {
+        let mut lease = held(Mode::Write, 1);
+        assert_eq!(lease.begin(Mode::Write), Admission::Begun);
+        assert!(lease.begin_giving_back(Mode::None, 2));
+        let first = lease.giving_back_turn();
+        assert!(!lease.begin_giving_back(Mode::None, 3));
+        assert_eq!(lease.giving_back_turn(), first);
+        lease.come_back();
+        assert_eq!((lease.giving_back_turn(), lease.is_free()), (None, true));
+        assert!(lease.begin_giving_back(Mode::None, 2));
+        assert_ne!(lease.giving_back_turn(), first);
+        assert!(!lease.is_free());
+    }
+
+    #[test]
+    fn what_is_asked_back_of_a_file_that_is_gone_is_still_given_back() {
+        let mut lease = held(Mode::Write, 4);
+        assert!(lease.begin_giving_back(Mode::Read, 6));
+        let turn = lease.giving_back_turn();
+        lease.gone();
+        assert_eq!(lease.giving_back_turn(), turn);
+        assert_eq!(lease.giving_back_to(), Some(Mode::None));
+        lease.finish_giving_back();
+        assert_eq!(lease.mode(), Mode::None);
+        assert!(!lease.grant(Mode::Read, 5), "sent before the revocation");
+        assert!(lease.grant(Mode::Read, 7));
+        lease.gone();
         assert_eq!(lease.begin(Mode::Read), Admission::Ask);
     }
 

@@ -46,13 +46,13 @@ impl Core {
                 self.answer(&node, state, None);
                 return;
             }
-            begun
+            begun.then(|| state.lease.giving_back_turn()).flatten()
         };
-        if begun {
+        if let Some(turn) = begun {
             let (core, connection) = (self.clone(), connection.clone());
             self.env.spawn("revocation", async move {
                 core.awaited_grant(&node, &revoke).await;
-                core.give_back_lease(&node, &connection).await;
+                core.give_back_lease(&node, &connection, turn).await;
                 core.make_room();
             });
         }
@@ -96,7 +96,10 @@ impl Core {
         self.leave_if_shared(node);
     }
 
-    async fn give_back_lease(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection) {
+    /// Ends with nothing done once this turn of giving back is void: another one, for a revocation that
+    /// came again, has to wait for uses that have begun since, and to write what they wrote.
+    async fn give_back_lease(self: &Rc<Self>, node: &Rc<Node>, connection: &Connection, turn: u64) {
+        let is_void = || node.state.borrow().lease.giving_back_turn() != Some(turn);
         // Replies that came before the revocation are taken first: they may open the file.
         connection.answers_taken().await;
         let may_open = {
@@ -111,7 +114,8 @@ impl Core {
             let _ = self.env.timeout(GRANT_PATIENCE, ended).await;
         }
         loop {
-            let Some(to) = node.state.borrow().lease.giving_back_to() else {
+            let to = node.state.borrow().lease.giving_back_to();
+            let Some(to) = to.filter(|_| !is_void()) else {
                 return;
             };
             let served = {
@@ -123,8 +127,14 @@ impl Core {
             // are written back by it.
             let forgets = to < Mode::Read || node.mappable.get() > 0;
             let forgotten = !forgets || self.invalidate(node).await;
+            if is_void() {
+                return;
+            }
             node.state.borrow_mut().lease.set_phase(Phase::Closing);
             self.uses_end(node).await;
+            if is_void() {
+                return;
+            }
             self.write_aside(node);
             // What cannot be written is lost; the file's next fsync or close says so.
             if node.state.borrow().keeps_all_written() {
@@ -135,6 +145,9 @@ impl Core {
             // Pages that were held, or have come since, under a use that has ended by now.
             if forgets && (!forgotten || node.state.borrow().lease.served() != served) {
                 self.invalidate(node).await;
+            }
+            if is_void() {
+                return;
             }
             let came = !node.state.borrow().aside.is_empty() && self.write_aside(node);
             if !came && node.state.borrow().lease.giving_back_to() == Some(to) {
