@@ -4,20 +4,25 @@
 //! A change keeps its number through all attempts. It ends when the copies that the pair's state
 //! demands are made, or it is refused, or the patience is over.
 
+use crate::announced::Places;
 use crate::core::Core;
 use crate::pairs::{Object, Pair, Pairs, Trouble};
 use crate::types::Errno;
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use weft_rpc::Payload;
 use weft_types::Member;
 use weft_wire::Rpc;
 use weft_wire::proto::{
-    Confirmed, Extent, Protocol, ShapeReply, ShapeRequest, SyncReply, SyncRequest, WriteReply,
-    WriteRequest,
+    Confirmed, Extent, PairEpoch, Protocol, ShapeReply, ShapeRequest, SyncReply, SyncRequest,
+    WriteReply, WriteRequest,
 };
 
 /// What the members of a pair have to be told of a client's writes waits for the next write, but no
@@ -31,6 +36,8 @@ pub(crate) struct Numbers {
     unconfirmed: RefCell<BTreeSet<u64>>,
     /// By number. Few: each took the whole patience, with the pair's state as it was.
     doubts: RefCell<BTreeMap<u64, Doubt>>,
+    /// Of changes in progress: the pair, and its epoch when they began.
+    begun: RefCell<BTreeMap<u64, (u32, u64)>>,
 }
 
 impl Default for Numbers {
@@ -39,6 +46,7 @@ impl Default for Numbers {
             next: Cell::new(1),
             unconfirmed: RefCell::default(),
             doubts: RefCell::default(),
+            begun: RefCell::default(),
         }
     }
 }
@@ -59,6 +67,7 @@ impl Unconfirmed<'_> {
 
 impl Drop for Unconfirmed<'_> {
     fn drop(&mut self) {
+        self.0.begun.borrow_mut().remove(&self.1);
         if !self.0.doubts.borrow().contains_key(&self.1) {
             self.0.unconfirmed.borrow_mut().remove(&self.1);
         }
@@ -124,6 +133,10 @@ struct Target<'a> {
 #[derive(Clone, Copy)]
 struct Owing<'a> {
     number: u64,
+    /// What is sent says of all below that they are on both members.
+    confirmed_below: u64,
+    /// Where it writes: both members must know that already.
+    places: &'a Places,
     /// To be called then, perhaps more than once.
     goes_on: &'a dyn Fn(),
 }
@@ -167,7 +180,30 @@ pub(crate) struct Write<'a> {
     pub goes_on: &'a dyn Fn(),
 }
 
+impl Numbers {
+    /// The oldest epoch of a pair under which a change that is still in progress began.
+    fn oldest_epoch(&self, pair: u32) -> Option<u64> {
+        let begun = self.begun.borrow();
+        let of_pair = begun.values().filter(|(of, _)| *of == pair);
+        of_pair.map(|(_, epoch)| *epoch).min()
+    }
+}
+
 impl Pairs {
+    /// Of each pair that is known the epoch of which it can be said that everything that was sent under
+    /// an earlier one has ended (docs/protocols/losses.md).
+    pub fn settled(&self) -> Vec<PairEpoch> {
+        let states = self.states();
+        let settled = states.iter().map(|state| {
+            let oldest = self.numbers.oldest_epoch(state.pair.0);
+            PairEpoch {
+                pair: state.pair.0,
+                epoch: oldest.unwrap_or(state.epoch.0).min(state.epoch.0),
+            }
+        });
+        settled.collect()
+    }
+
     /// One attempt at both members at the same time.
     async fn at_both<R: Rpc<Reply: Answered>>(
         &self,
@@ -177,18 +213,33 @@ impl Pairs {
         payload: Payload,
         owing: Option<Owing<'_>>,
     ) -> Result<(), (Member, Trouble)> {
+        let epoch = pair.epoch();
+        let answered = Notify::new();
         let one_copy = async |member, payload| {
             let call = self.call(pair, member, session, request, payload);
             let (reply, _) = call.await.map_err(|trouble| (member, trouble))?;
             reply.take(pair, member);
             if let Some(owing) = owing {
-                (owing.goes_on)();
+                pair.announced.told(member, epoch, owing.confirmed_below);
             }
+            answered.notify_one();
             Ok(())
         };
         let zero = one_copy(Member::Zero, payload.clone());
         let one = one_copy(Member::One, payload);
-        match futures_util::future::join(zero, one).await {
+        let both = futures_util::future::join(zero, one);
+        let going_on = async {
+            answered.notified().await;
+            self.go_on(pair, epoch, owing).await
+        };
+        let done = match select(pin!(both), pin!(going_on)).await {
+            Either::Left((done, _)) => done,
+            Either::Right((never, _)) => match never {},
+        };
+        if let (Ok(()), Ok(()), Some(owing)) = (&done.0, &done.1, owing) {
+            pair.announced.both_have(owing.places, epoch, owing.number);
+        }
+        match done {
             // A disk that refused says most: what the other one did is settled after it.
             (_, Err((member, trouble @ Trouble::Errno(_)))) => Err((member, trouble)),
             (zero, one) => zero.and(one),
@@ -212,11 +263,34 @@ impl Pairs {
         let owes = reply.take(pair, member);
         match owing {
             Some((owing, awaited)) if owes && both_serve => {
-                (owing.goes_on)();
-                self.copied(pair, (member, epoch), &awaited).await
+                let copied = self.copied(pair, (member, epoch), &awaited);
+                let going_on = self.go_on(pair, epoch, Some(owing));
+                let said = match select(pin!(copied), pin!(going_on)).await {
+                    Either::Left((said, _)) => said,
+                    Either::Right((never, _)) => match never {},
+                };
+                if said.is_ok() {
+                    pair.announced.both_have(owing.places, epoch, owing.number);
+                }
+                said
+            }
+            Some((owing, _)) if both_serve => {
+                pair.announced.both_have(owing.places, epoch, owing.number);
+                Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// One member has the write: the writer goes on as soon as both know where it is. Never ends.
+    async fn go_on(&self, pair: &Pair, epoch: u64, owing: Option<Owing<'_>>) -> Infallible {
+        if let Some(owing) = owing {
+            pair.announced
+                .known(owing.places, epoch, owing.number)
+                .await;
+            (owing.goes_on)();
+        }
+        std::future::pending().await
     }
 
     /// Does a request at the members that the target names, until it is done or the patience is over.
@@ -233,7 +307,7 @@ impl Pairs {
             object,
             leader,
             mut to,
-            owing,
+            mut owing,
         } = target;
         let pair = self.pair(object.pair);
         let session = core.session.id();
@@ -246,6 +320,9 @@ impl Pairs {
                     return Err(Errno(libc::EIO));
                 }
                 let epoch = pair.epoch();
+                if let Some(owing) = &mut owing {
+                    owing.confirmed_below = self.confirmed_below();
+                }
                 let request = request(epoch, to);
                 let current = pair.current();
                 let payload = payload.clone();
@@ -270,6 +347,8 @@ impl Pairs {
                     {
                         tracing::debug!(pair = object.pair, errno, "refused by one: again, led");
                         to = To::Leader;
+                        // As `server-sync`: neither member notes where a client may go on alone.
+                        owing = None;
                         continue;
                     }
                     Err(why) => why,
@@ -288,11 +367,13 @@ impl Pairs {
     }
 
     /// A number for a change, not confirmed until the guard says how it ended.
-    fn number(&self, session: u64) -> Unconfirmed<'_> {
+    fn number(&self, session: u64, pair: u32) -> Unconfirmed<'_> {
         self.forget_doubts(session);
         let number = self.numbers.next.get();
         self.numbers.next.set(number + 1);
         self.numbers.unconfirmed.borrow_mut().insert(number);
+        let begun = (pair, self.pair(pair).epoch());
+        self.numbers.begun.borrow_mut().insert(number, begun);
         Unconfirmed(&self.numbers, number)
     }
 
@@ -363,7 +444,7 @@ impl Pairs {
             goes_on,
         } = write;
         let session = core.session.id();
-        let number = self.number(session);
+        let number = self.number(session, object.pair);
         let crc = parts
             .iter()
             .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
@@ -384,8 +465,11 @@ impl Pairs {
         };
         let to = To::under(protocol);
         let is_owed = matches!(protocol, Protocol::ServerAsync | Protocol::ClientAsync);
+        let places = Places::of(object, &extents);
         let owing = is_owed.then_some(Owing {
             number: number.1,
+            confirmed_below: 0,
+            places: &places,
             goes_on,
         });
         let target = Target {
@@ -395,7 +479,13 @@ impl Pairs {
             owing,
         };
         let done = self.do_change(core, target, make, Payload::parts_summed(parts, crc));
-        let ended = number.ended(to, done.await);
+        let done = done.await;
+        if to == To::BothOrLeader {
+            // However it ended.
+            let pair = self.pair(object.pair);
+            pair.announced.sent_to_both(&places, pair.epoch(), number.1);
+        }
+        let ended = number.ended(to, done);
         self.ended(core, object.pair, to, number);
         ended
     }
@@ -403,7 +493,12 @@ impl Pairs {
     /// A change has ended, well or not.
     fn ended(&self, core: &Rc<Core>, pair: u32, to: To, number: Unconfirmed<'_>) {
         let of = number.1;
+        let begun = self.numbers.begun.borrow().get(&of).copied();
         drop(number);
+        // Perhaps the last one of those that began under an earlier state.
+        if begun.is_some_and(|(_, epoch)| epoch < self.pair(pair).epoch()) {
+            self.resettled.notify_one();
+        }
         if to == To::BothOrLeader {
             self.confirm_soon(core, &self.pair(pair), of);
         }
@@ -422,7 +517,7 @@ impl Pairs {
         punch: Vec<weft_wire::proto::Range>,
     ) -> Result<(), Errno> {
         let session = core.session.id();
-        let number = self.number(session);
+        let number = self.number(session, object.pair);
         let make = |epoch, to| ShapeRequest {
             session,
             epoch,

@@ -631,6 +631,7 @@ impl Core {
                 RenewRequest {
                     session: link.session,
                     epoch: link.epoch,
+                    settled: self.pairs.settled(),
                 }
             })
             .await?;

@@ -4,6 +4,7 @@
 //! the client to the metadata service (`Suspect`), and the request is made again under the state it
 //! learns, until the patience is over (`docs/protocols/pairs.md`).
 
+use crate::announced::Announced;
 use crate::changes::Numbers;
 use crate::copies::{Awaited, Copies};
 use crate::core::Core;
@@ -80,6 +81,8 @@ pub(crate) struct Pair {
     members: [MemberLink; 2],
     changed: Notify,
     suspecting: Cell<bool>,
+    /// Where both members know that this client writes.
+    pub(super) announced: Announced,
     /// Highest number of a client-driven change that has ended.
     pub(super) driven: Cell<u64>,
     /// Somebody sees to it that the members hear that it has.
@@ -108,6 +111,7 @@ impl Pair {
             members: [link(), link()],
             changed: Notify::new(),
             suspecting: Cell::new(false),
+            announced: Announced::default(),
             driven: Cell::new(0),
             confirming: Cell::new(false),
             trouble_since: Cell::new(None),
@@ -211,6 +215,8 @@ pub(crate) struct Pairs {
     patience: Duration,
     pairs: RefCell<BTreeMap<u32, Rc<Pair>>>,
     pub(super) numbers: Numbers,
+    /// What [`Pairs::settled`] answers has changed: the service is told at once.
+    pub resettled: Rc<Notify>,
 }
 
 fn trouble_of<R: Rpc>(pair: &Pair, member: Member, failed: Failed) -> Trouble {
@@ -242,6 +248,7 @@ impl Pairs {
             patience: Duration::from_millis(settings.patience_ms),
             pairs: RefCell::default(),
             numbers: Numbers::default(),
+            resettled: Rc::default(),
         }
     }
 
@@ -270,6 +277,9 @@ impl Pairs {
         }
         for state in states {
             self.pair(state.pair).learn(state);
+        }
+        if !states.is_empty() {
+            self.resettled.notify_one();
         }
     }
 
@@ -512,6 +522,7 @@ impl Pairs {
                     }
                     if let Some(state) = &reply.state {
                         pair.learn(state);
+                        self.resettled.notify_one();
                     }
                 }
                 if pair.epoch() <= epoch {

@@ -222,6 +222,10 @@ impl Pairs {
     }
 
     /// Where data is in `start..end` of an object.
+    ///
+    /// # Errors
+    /// What a disk said, or EIO when the session or the patience is over, or some of it is lost
+    /// (docs/protocols/losses.md).
     pub async fn map(
         &self,
         core: &Rc<Core>,
@@ -246,6 +250,7 @@ impl Pairs {
                     Some(member) => {
                         let call = self.call(&pair, member, session, &request, Payload::none());
                         match call.await {
+                            Ok((reply, _)) if reply.lost => return Err(Errno(libc::EIO)),
                             Ok((reply, _)) => return Ok(reply),
                             Err(trouble) => trouble,
                         }

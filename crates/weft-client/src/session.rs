@@ -7,8 +7,10 @@
 
 use crate::core::Core;
 use crate::types::{Cred, Errno};
+use futures_util::{FutureExt, select_biased};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -436,6 +438,7 @@ impl Session {
                 request.write_leases,
                 request.shared_leases,
             ) = core.held();
+            request.settled = core.pairs.settled();
         }
         let sent = self.env.now();
         let call = connection.call(&request, Payload::none());
@@ -495,26 +498,42 @@ impl Session {
 
     /// Renews until the connection breaks.
     async fn renew(core: &Weak<Core>) {
+        let mut told = Vec::new();
+        let mut renewed: Option<Mono> = None;
         loop {
-            let (env, link, pause) = {
+            let (env, link, pause, resettled) = {
                 let Some(core) = core.upgrade() else { return };
                 let session = &core.session;
                 let Some(link) = session.current() else {
                     return;
                 };
-                (session.env.clone(), link, session.term.get() / 3)
+                let pause = session.term.get() / 3;
+                let resettled = core.pairs.resettled.clone();
+                (session.env.clone(), link, pause, resettled)
             };
-            let broken = env.timeout(pause, link.connection.closed()).await;
-            if broken.is_ok() {
-                return;
-            }
+            let due = *renewed.get_or_insert(env.now()) + pause;
+            let is_due = {
+                let mut closed = pin!(link.connection.closed().fuse());
+                select_biased! {
+                    _ = closed => return,
+                    () = env.sleep_until(due).fuse() => true,
+                    () = resettled.notified().fuse() => false,
+                }
+            };
             let sent = env.now();
-            let unconfirmed = core
-                .upgrade()
-                .map_or(0, |core| core.unconfirmed.borrow().len());
+            let (unconfirmed, settled) = match core.upgrade() {
+                Some(core) => (core.unconfirmed.borrow().len(), core.pairs.settled()),
+                None => return,
+            };
+            if !is_due && settled == told {
+                continue;
+            }
+            told.clone_from(&settled);
+            renewed = Some(sent);
             let request = RenewRequest {
                 session: link.session,
                 epoch: link.epoch,
+                settled,
             };
             let call = link.connection.call(&request, Payload::none());
             let answer = env.timeout(pause, call).await;

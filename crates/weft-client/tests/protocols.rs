@@ -49,6 +49,20 @@ async fn create(client: &Client) -> HandleId {
     made.await.unwrap().1
 }
 
+/// The same with a first write that both members have, and one elsewhere by which they know that: only
+/// near such a one the client goes on with one copy.
+async fn create_announced(client: &Client) -> HandleId {
+    let handle = create(client).await;
+    for offset in [0, 32 * MIB as u64] {
+        client
+            .write(handle, offset, pattern(9, 10), false)
+            .await
+            .unwrap();
+        client.fsync(handle, false).await.unwrap();
+    }
+    handle
+}
+
 async fn read(client: &Client, handle: HandleId, length: usize) -> bytes::Bytes {
     let parts = client.read(handle, 0, length).await.unwrap();
     parts.concat().into()
@@ -108,20 +122,19 @@ fn a_writer_goes_on_with_one_copy_and_a_sync_waits_for_both() {
                 ..cluster.settings()
             };
             let a = client(&cluster, protocol, settings).await;
-            let handle = create(&a).await;
+            let handle = create_announced(&a).await;
             let store = &cluster.stores[0];
             store.copies_hang.set(true);
             let data = pattern(1, 8 * MIB);
             a.write(handle, 0, data.clone(), false).await.unwrap();
             // Far more than the window: one copy of each piece is enough to send the next.
             owes(&cluster, &a, 8 * MIB as u64).await;
-            let first_copies = store
-                .objects
-                .borrow()
-                .values()
-                .map(|o| o.bytes.len())
-                .sum::<usize>();
-            assert_eq!(first_copies, 8 * MIB, "{protocol:?}");
+            let arrived = {
+                let objects = store.objects.borrow();
+                let parts = objects.values().map(|o| &o.bytes[..8 * MIB]);
+                parts.collect::<Vec<_>>() == [&data[..]]
+            };
+            assert!(arrived, "{protocol:?}");
             // It reads its own writes, from wherever they are.
             assert!(read(&a, handle, 8 * MIB).await == data);
             let sync = a.fsync(handle, false);
@@ -143,6 +156,61 @@ fn a_writer_goes_on_with_one_copy_and_a_sync_waits_for_both() {
 }
 
 #[test]
+fn a_writer_goes_on_with_one_copy_only_near_what_both_have() {
+    for protocol in ASYNC {
+        with_stand_ins(1, async |cluster| {
+            let settings = Settings {
+                write_window_bytes: MIB as u64,
+                ..cluster.settings()
+            };
+            let a = client(&cluster, protocol, settings).await;
+            let handle = create(&a).await;
+            let store = &cluster.stores[0];
+            store.copies_hang.set(true);
+            a.write(handle, 0, pattern(1, 8 * MIB), false)
+                .await
+                .unwrap();
+            cluster.env.sleep(WHILE).await;
+            // Nobody could name what a member that died now would take with it and the client.
+            assert_eq!(a.figures().owed_bytes, 0, "{protocol:?}");
+            let sent: usize = {
+                let objects = store.objects.borrow();
+                objects.values().map(|o| o.bytes.len()).sum()
+            };
+            assert!(sent <= 2 * MIB, "{sent} for a window of one MiB");
+            store.copies_hang.set(false);
+            a.fsync(handle, false).await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn what_the_leader_had_to_make_equal_lets_no_writer_go_on_near_it() {
+    with_stand_ins(1, async |cluster| {
+        let settings = Settings {
+            write_window_bytes: MIB as u64,
+            ..cluster.settings()
+        };
+        let a = client(&cluster, Protocol::ClientAsync, settings).await;
+        let handle = create(&a).await;
+        let store = &cluster.stores[0];
+        // Refused by one disk and sent again as server-sync: no member notes a place by that.
+        store.refusing.set(Some((1, libc::ENOSPC)));
+        a.write(handle, 0, pattern(9, 10), false).await.unwrap();
+        a.fsync(handle, false).await.unwrap();
+        store.refusing.set(None);
+        store.copies_hang.set(true);
+        a.write(handle, 0, pattern(1, 8 * MIB), false)
+            .await
+            .unwrap();
+        cluster.env.sleep(WHILE).await;
+        assert_eq!(a.figures().owed_bytes, 0);
+        store.copies_hang.set(false);
+        a.fsync(handle, false).await.unwrap();
+    });
+}
+
+#[test]
 fn no_more_is_owed_than_the_settings_allow() {
     for protocol in ASYNC {
         for (owed_bytes, owed_ms) in [(2 * MIB as u64, 60_000), (1 << 40, 100)] {
@@ -154,7 +222,7 @@ fn no_more_is_owed_than_the_settings_allow() {
                     ..cluster.settings()
                 };
                 let a = client(&cluster, protocol, settings).await;
-                let handle = create(&a).await;
+                let handle = create_announced(&a).await;
                 let store = &cluster.stores[0];
                 store.copies_hang.set(true);
                 let write = |at: usize, mib: usize| {
@@ -197,7 +265,7 @@ fn what_one_member_alone_had_is_sent_again_when_it_dies() {
     for (protocol, dies) in [(Protocol::ServerAsync, 0), (Protocol::ClientAsync, 1)] {
         with_stand_ins(1, async |cluster| {
             let a = client(&cluster, protocol, cluster.settings()).await;
-            let handle = create(&a).await;
+            let handle = create_announced(&a).await;
             let store = &cluster.stores[0];
             store.copies_hang.set(true);
             // All of it in stripe 0, which member 0 leads.

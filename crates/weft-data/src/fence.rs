@@ -1,11 +1,14 @@
 //! The end of a session: it is refused from now on, and what it was writing is made equal on both
 //! members before anybody else may write there (docs/protocols/leases.md).
 
+use crate::alone::minus;
 use crate::link::TwinError;
-use crate::marks::regions_in;
+use crate::losses;
+use crate::marks::{joined, regions_in};
 use crate::server::{Node, from_name, to_name};
 use crate::settle::{self, Manner, Unsettled};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_pair::recovery::Region;
@@ -61,7 +64,7 @@ async fn fence(node: &Rc<Node>, message: &proto::FenceRequest) -> Result<Vec<u64
     for _ in 0..ATTEMPTS {
         let serves = node.side.borrow().serves(node.now());
         let tried = match serves {
-            Ok(state) => settle_all(node, &state, message.session, &objects).await,
+            Ok(state) => settle_all(node, &state, message, &objects).await,
             Err(refusal) => return Err(refusal.into()),
         };
         match tried {
@@ -83,9 +86,10 @@ async fn fence(node: &Rc<Node>, message: &proto::FenceRequest) -> Result<Vec<u64
 async fn settle_all(
     node: &Rc<Node>,
     state: &PairState,
-    session: u64,
+    message: &proto::FenceRequest,
     objects: &[ObjectId],
 ) -> Result<Vec<u64>, Unsettled> {
+    let session = message.session;
     let with_twin = match state.mode {
         Mode::Both => true,
         mode => mode == Mode::Recovering(node.me),
@@ -99,9 +103,22 @@ async fn settle_all(
         node.link.call(&refuse, Payload::none()).await?;
     }
     let mut lengths = Vec::with_capacity(objects.len());
-    for &object in objects {
+    for (at, &object) in objects.iter().enumerate() {
+        if losses::is_suspect(node, message, at) {
+            let within = losses::bounds(message, at);
+            losses::note(node, state, session, object, &within).await?;
+            if with_twin && !state.fill_all {
+                // It is back already, and not filled before this is settled.
+                losses::bring_back(node, state.epoch, object).await?;
+            }
+        }
         if with_twin {
-            for region in dirty_on_either(node, state, object).await? {
+            let (regions, only_there) = differing(node, state, session, object).await?;
+            if session != 0 && state.mode == Mode::Both {
+                // The client went on with what the other member has: nobody has it but that.
+                losses::take_from_twin(node, state.epoch, object, &only_there).await?;
+            }
+            for region in regions {
                 // Other sessions may be writing the object, and send copies to the twin themselves.
                 let manner = Manner {
                     carefully: true,
@@ -123,15 +140,18 @@ async fn settle_all(
     Ok(lengths)
 }
 
-/// The regions of an object that are in one of the two modified lists.
-pub(crate) async fn dirty_on_either(
+/// The regions of an object that are in one of the two modified lists; and the bytes that the client
+/// whose session has ended had sent to the other member and, as far as is known, not to this one.
+async fn differing(
     node: &Rc<Node>,
     state: &PairState,
+    session: u64,
     object: ObjectId,
-) -> Result<BTreeSet<Region>, Unsettled> {
+) -> Result<(BTreeSet<Region>, Vec<Range<u64>>), Unsettled> {
     let request = proto::DirtyRequest {
         epoch: state.epoch.0,
         only: Some(to_name(object)),
+        left_by: session,
         ..Default::default()
     };
     let theirs: Result<_, TwinError> = node.link.call(&request, Payload::none()).await;
@@ -139,5 +159,7 @@ pub(crate) async fn dirty_on_either(
     let mut regions: BTreeSet<Region> = regions_in(&theirs.objects).into_iter().collect();
     let ours = node.store.dirty_regions(object).into_iter().flatten();
     regions.extend(ours.map(|index| Region { object, index }));
-    Ok(regions)
+    let left = theirs.left.iter().map(|range| range.start..range.end);
+    let here = node.marks.not_older_than(session, object);
+    Ok((regions, minus(joined(left), &here)))
 }

@@ -1,6 +1,7 @@
 //! What the twin asks of this member: second copies, and what recovery, comparing and healing need.
 
 use crate::locks::{Kind, Ticket, blocks_around};
+use crate::losses;
 use crate::marks::{self, Ended};
 use crate::server::{Node, from_name, to_name};
 use crate::settle::span_of;
@@ -174,8 +175,16 @@ async fn copy(
         node.now(),
     );
     let intent = marking.await.map_err(|error| node.store_failed(error))?;
+    let numbers = (message.operation, message.confirmed_below);
+    node.announce(message.session, object, &regions, numbers);
     let done = match check() {
-        Ok(()) => change.apply(node, object).await,
+        Ok(()) => match change.apply(node, object).await {
+            Ok(()) => {
+                let changed = change.bytes_changed();
+                node.store.clear_losses(object, &changed).await
+            }
+            failed => failed,
+        },
         Err(failed) => {
             intent.end(Ended::Alike, node.now());
             return Err(failed);
@@ -219,11 +228,21 @@ fn on_dirty(node: &Rc<Node>, request: Request) {
         }
         let mut reply = proto::DirtyReply {
             everything: node.store.everything_dirty(),
+            intact: node.store.is_intact(),
             ..Default::default()
         };
         let listed = match message.only {
             Some(only) => match from_name(Some(only)) {
-                Ok(object) => vec![(object, node.store.dirty_regions(object))],
+                Ok(object) => {
+                    let left = node.marks.left_by(message.left_by, object).into_iter();
+                    reply.left = left
+                        .map(|range| proto::Range {
+                            start: range.start,
+                            end: range.end,
+                        })
+                        .collect();
+                    vec![(object, node.store.dirty_regions(object))]
+                }
                 Err(failed) => return request.replier.fail(failed),
             },
             None => {
@@ -477,20 +496,32 @@ pub(crate) fn on_list(node: &Rc<Node>, request: Request) {
 
 /// METHOD 86.
 fn on_filled(node: &Rc<Node>, request: Request) {
-    let done = request
-        .decode::<proto::FilledRequest>()
-        .and_then(|message| still_follows(node, message.epoch));
-    match done {
-        Ok(()) => {
-            if node.store.everything_dirty() {
-                node.store.clear_everything();
+    let message: proto::FilledRequest = match request.decode() {
+        Ok(message) => message,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    let node = node.clone();
+    node.clone().spawn("filled", async move {
+        let filled = async {
+            still_follows(&node, message.epoch)?;
+            let losses = message.losses.iter().map(losses::from_proto);
+            let losses = losses.collect::<Result<Vec<_>, Failed>>()?;
+            let replaced = node.store.replace_losses(losses).await;
+            replaced.map_err(|error| node.store_failed(error))?;
+            still_follows(&node, message.epoch)
+        };
+        match filled.await {
+            Ok(()) => {
+                if node.store.everything_dirty() {
+                    node.store.clear_everything();
+                }
+                request
+                    .replier
+                    .send::<proto::FilledRequest>(&proto::FilledReply {}, Payload::none());
             }
-            request
-                .replier
-                .send::<proto::FilledRequest>(&proto::FilledReply {}, Payload::none());
+            Err(failed) => request.replier.fail(failed),
         }
-        Err(failed) => request.replier.fail(failed),
-    }
+    });
 }
 
 /// METHOD 87.

@@ -22,10 +22,12 @@
 //! | `fence.rs` | the end of a session |
 //! | `scrub.rs` | looking for bad blocks and for copies that differ |
 
+mod alone;
 mod fence;
 mod forward;
 mod link;
 mod locks;
+mod losses;
 mod marks;
 mod metrics;
 mod owed;

@@ -54,8 +54,19 @@ impl Entry {
 /// A write that waits for its client's word.
 struct Unconfirmed {
     regions: Vec<Region>,
+    /// What it has changed.
+    object: Option<ObjectId>,
+    bytes: Vec<Range<u64>>,
     /// When it ended here, and how much its client went on with, having it on this member alone.
     alone: Option<(Now, u64)>,
+}
+
+/// Bytes that a client has written here and not said to be on both members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unsure {
+    pub session: u64,
+    pub object: ObjectId,
+    pub range: Range<u64>,
 }
 
 #[derive(Default)]
@@ -63,8 +74,47 @@ struct Inner {
     regions: BTreeMap<Region, Entry>,
     /// By session and operation: the writes that wait for the client's word.
     unconfirmed: BTreeMap<(u64, u64), Unconfirmed>,
+    /// What sessions that have ended left so, until its regions are found equal.
+    ended: Vec<Unsure>,
     /// How long clients went on with what this member alone was known to have.
     held: Held,
+}
+
+impl Inner {
+    /// What waits for the word of clients that have not ended.
+    fn waiting(&self) -> impl Iterator<Item = Unsure> + '_ {
+        let waiting = self.unconfirmed.iter();
+        let waiting = waiting.filter_map(|((session, _), awaited)| {
+            Some((*session, awaited.object?, &awaited.bytes))
+        });
+        waiting.flat_map(|(session, object, bytes)| {
+            bytes.iter().map(move |range| Unsure {
+                session,
+                object,
+                range: range.clone(),
+            })
+        })
+    }
+
+    /// A region is equal on both members: what sessions that have ended left there is on both.
+    fn forget_ended(&mut self, region: Region) {
+        let span = crate::settle::span_of(region);
+        let left = std::mem::take(&mut self.ended).into_iter();
+        self.ended = left
+            .flat_map(|left| {
+                let parts = match left.object == region.object {
+                    true => {
+                        crate::alone::minus(vec![left.range.clone()], std::slice::from_ref(&span))
+                    }
+                    false => vec![left.range.clone()],
+                };
+                parts.into_iter().map(move |range| Unsure {
+                    range,
+                    ..left.clone()
+                })
+            })
+            .collect();
+    }
 }
 
 /// The running server's knowledge of regions.
@@ -101,10 +151,20 @@ impl Intent {
 
     /// The operation has ended.
     pub fn end(mut self, ended: Ended, now: Now) {
-        self.finish(ended, Some(now));
+        self.finish(ended, None, Some(now));
     }
 
-    fn finish(&mut self, ended: Ended, now: Option<Now>) {
+    /// The same of a write that waits for its client's word; what it has changed.
+    pub fn end_unsure(mut self, ended: Ended, what: (ObjectId, Vec<Range<u64>>), now: Now) {
+        self.finish(ended, Some(what), Some(now));
+    }
+
+    fn finish(
+        &mut self,
+        ended: Ended,
+        what: Option<(ObjectId, Vec<Range<u64>>)>,
+        now: Option<Now>,
+    ) {
         let regions = std::mem::take(&mut self.regions);
         let inner = &mut *self.marks.0.borrow_mut();
         for region in &regions {
@@ -130,7 +190,13 @@ impl Intent {
         } = ended
         {
             let alone = now.filter(|_| alone > 0).map(|now| (now, alone));
-            let unconfirmed = Unconfirmed { regions, alone };
+            let (object, bytes) = what.map_or((None, Vec::new()), |(o, bytes)| (Some(o), bytes));
+            let unconfirmed = Unconfirmed {
+                regions,
+                object,
+                bytes,
+                alone,
+            };
             inner.unconfirmed.insert((session, operation), unconfirmed);
         }
     }
@@ -139,7 +205,7 @@ impl Intent {
 impl Drop for Intent {
     fn drop(&mut self) {
         if !self.regions.is_empty() {
-            self.finish(Ended::Doubtful, None);
+            self.finish(Ended::Doubtful, None, None);
         }
     }
 }
@@ -211,6 +277,14 @@ impl Marks {
         let later = inner.unconfirmed.split_off(&(session, u64::MAX));
         let ended = inner.unconfirmed.split_off(&(session, 0));
         for (operation, awaited) in ended {
+            if let Some(object) = awaited.object {
+                let left = awaited.bytes.into_iter().map(|range| Unsure {
+                    session,
+                    object,
+                    range,
+                });
+                inner.ended.extend(left);
+            }
             for region in awaited.regions {
                 if let Some(entry) = inner.regions.get_mut(&region) {
                     entry.doubtful |= entry.unconfirmed.remove(&operation);
@@ -255,6 +329,29 @@ impl Marks {
         entry.is_some_and(|entry| !entry.unconfirmed.is_empty())
     }
 
+    /// What clients have written here and not said to be on both.
+    pub fn unsure(&self) -> Vec<Unsure> {
+        let inner = self.0.borrow();
+        inner.waiting().chain(inner.ended.iter().cloned()).collect()
+    }
+
+    /// Of an object, what was not written before this session wrote, and may be here only: what clients
+    /// have not said to be on both yet, and what the session left so when it ended.
+    pub fn not_older_than(&self, session: u64, object: ObjectId) -> Vec<Range<u64>> {
+        let inner = self.0.borrow();
+        let left = inner.ended.iter().filter(|left| left.session == session);
+        let all = inner.waiting().chain(left.cloned());
+        joined(all.filter(|one| one.object == object).map(|one| one.range))
+    }
+
+    /// Of an object, what one session has left so that has ended, as ranges that ascend and do not touch.
+    pub fn left_by(&self, session: u64, object: ObjectId) -> Vec<Range<u64>> {
+        let inner = self.0.borrow();
+        let left = inner.ended.iter();
+        let left = left.filter(|left| (left.session, left.object) == (session, object));
+        joined(left.map(|left| left.range.clone()))
+    }
+
     /// The copies of this region are known to be possibly different: somebody will settle it.
     pub fn is_doubtful(&self, region: Region) -> bool {
         let inner = self.0.borrow();
@@ -267,6 +364,7 @@ impl Marks {
     /// The region was compared and is equal on both members; the caller holds its lock.
     pub fn settled(&self, region: Region, now: Now) {
         let inner = &mut *self.0.borrow_mut();
+        inner.forget_ended(region);
         let entry = inner.regions.entry(region).or_default();
         entry.doubtful = false;
         entry.touched = now;
@@ -292,6 +390,7 @@ impl Marks {
     pub fn vouched_by_twin(&self) {
         let inner = &mut *self.0.borrow_mut();
         inner.unconfirmed.clear();
+        inner.ended.clear();
         for entry in inner.regions.values_mut() {
             entry.doubtful = false;
             entry.unconfirmed.clear();
@@ -344,9 +443,24 @@ impl Marks {
             None if version != 0 => return false,
             None => {}
         }
+        inner.forget_ended(region);
         store.clear(region.object, region.index..region.index + 1);
         true
     }
+}
+
+/// The same bytes as ranges that ascend and do not touch.
+pub(crate) fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut sorted: Vec<Range<u64>> = ranges.collect();
+    sorted.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match joined.last_mut() {
+            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
 }
 
 fn objects_of(regions: impl Iterator<Item = Region>) -> Vec<proto::DirtyObject> {
@@ -433,7 +547,8 @@ pub(crate) async fn run(node: Rc<Node>) {
         let age = match state.mode {
             Mode::Both if node.me == Member::One => age * 2,
             Mode::Both => age,
-            Mode::Recovering(m) if m == node.me => age,
+            // Before it is planned what has to be compared, everything has.
+            Mode::Recovering(m) if m == node.me && node.plan.borrow().is_some() => age,
             _ => continue,
         };
         let (mut settled, doubtful) = node.marks.quiet(age, node.now(), CLEAR_BATCH);
@@ -503,6 +618,7 @@ pub(crate) async fn clear_compared(node: &Node, epoch: Epoch, region: Region) {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
     use weft_types::Ino;
@@ -547,6 +663,32 @@ mod tests {
     fn settled(marks: &Marks) -> Vec<Region> {
         let (settled, _) = marks.quiet(Duration::ZERO, Now::ZERO, 100);
         settled.into_iter().map(|(region, _)| region).collect()
+    }
+
+    #[test]
+    fn what_a_session_left_is_its_own_until_its_region_is_equal() {
+        with_store(async |store| {
+            let marks = Marks::default();
+            let object = region(0).object;
+            for (session, range) in [(7, 100..200), (8, 150..300)] {
+                let what = (object, vec![range]);
+                let intent = begin(&marks, &store, 0..1).await;
+                intent.end_unsure(word(session, 3), what, Now::ZERO);
+            }
+            marks.session_ended(7);
+            assert_eq!(marks.left_by(7, object), [100..200]);
+            assert_eq!(marks.left_by(8, object), [] as [Range<u64>; 0], "it lives");
+            // Of what may be here only, nothing that 7 left is newer than what another one wrote.
+            assert_eq!(marks.not_older_than(7, object), [100..300]);
+            assert_eq!(marks.not_older_than(9, object), [150..300]);
+            assert_eq!(marks.unsure().len(), 2);
+            // The twin has compared the region, and both take it from their lists.
+            marks.confirmed_below(8, 4, Now::ZERO);
+            marks.compared_by_twin(region(0));
+            let version = marks.version_if_clear(region(0), true).unwrap();
+            assert!(marks.clear(&store, region(0), version));
+            assert_eq!(marks.unsure(), []);
+        });
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) const RECOVERY_LEFT: &str = "weft_data_recovery_regions_left";
 pub(crate) const OWED_BYTES: &str = "weft_data_owed_bytes";
 /// Age of the oldest of them, in milliseconds.
 pub(crate) const OWED_MS: &str = "weft_data_owed_ms";
+/// Bytes that are known to be lost: reading them fails.
+pub(crate) const LOST_BYTES: &str = "weft_data_lost_bytes";
 /// Bytes that may still be written to the store's file system.
 pub(crate) const FREE_BYTES: &str = "weft_data_free_bytes";
 
@@ -68,6 +70,7 @@ pub(crate) struct Metrics {
     pub recovery_left: Gauge,
     pub owed_bytes: Gauge,
     pub owed_ms: Gauge,
+    pub lost_bytes: Gauge,
     pub free_bytes: Gauge,
 }
 
@@ -112,6 +115,7 @@ impl Metrics {
         let recovery_left = gauge(RECOVERY_LEFT, "Regions that recovery has still to compare");
         let owed_bytes = gauge(OWED_BYTES, "Bytes that this member alone is known to have");
         let owed_ms = gauge(OWED_MS, "Age of the oldest of them, in milliseconds");
+        let lost_bytes = gauge(LOST_BYTES, "Bytes that are known to be lost");
         let free_bytes = gauge(FREE_BYTES, "Bytes that may still be written");
         Metrics {
             registry,
@@ -134,6 +138,7 @@ impl Metrics {
             recovery_left,
             owed_bytes,
             owed_ms,
+            lost_bytes,
             free_bytes,
         }
     }

@@ -1,6 +1,7 @@
 //! Reads and maps for clients. The life of a read is in docs/protocols/a-read.md.
 
 use crate::locks::{Kind, Ticket, blocks_around};
+use crate::losses;
 use crate::server::{Node, from_name};
 use crate::settle::{self, Unsettled};
 use bytes::Bytes;
@@ -79,6 +80,10 @@ async fn read(
         }
         // Now, not when it arrived: what it waited for may have been the last write here.
         node.admit(pair, epoch, message.session, connection)?;
+        if let Some(lost) = node.store.lost_within(object, message.offset..end) {
+            tracing::debug!(%object, start = lost.start, end = lost.end, "this was lost");
+            return Err(Failed::Errno(libc::EIO));
+        }
         let reading = node
             .store
             .read(object, message.offset, u64::from(message.length));
@@ -128,10 +133,11 @@ pub(crate) fn on_map(node: &Rc<Node>, request: Request) {
                 .map(object, message.start, end, MAP_RANGES_MAX)
                 .await
                 .map_err(|error| node.store_failed(error))?;
-            Ok((map, state))
+            let lost = node.store.lost_within(object, message.start..end).is_some();
+            Ok((map, state, lost))
         };
         match mapped.await {
-            Ok((map, state)) => {
+            Ok((map, state, lost)) => {
                 let reply = proto::MapReply {
                     data: map
                         .data
@@ -145,6 +151,7 @@ pub(crate) fn on_map(node: &Rc<Node>, request: Request) {
                     length: map.length,
                     dstatus: dstatus(&state),
                     allocated: map.allocated,
+                    lost,
                 };
                 request
                     .replier
@@ -178,7 +185,15 @@ pub(crate) fn on_checksums(node: &Rc<Node>, request: Request) {
             let now = node.now();
             node.side.borrow().admits(pair, epoch, now)?;
             let sums = node.store.checksums(object, message.region).await;
-            sums.map_err(|error| node.store_failed(error))
+            let mut sums = sums.map_err(|error| node.store_failed(error))?;
+            // What is lost is not to be taken for what is here now, nor for a hole: it is read, and
+            // refused.
+            losses::mark_lost(
+                &node.store.losses(Some(object)),
+                region,
+                &mut sums.checksums,
+            );
+            Ok(sums)
         };
         match summed.await {
             Ok(sums) => {

@@ -6,6 +6,7 @@
 //! copies are stable, and a new recovery compares what is still listed. When nothing is left, this
 //! member gives up its unlimited right and says so to the metadata service.
 
+use crate::losses;
 use crate::marks::regions_in;
 use crate::server::{Node, Progress, from_name};
 use crate::settle::{self, Unsettled};
@@ -31,6 +32,20 @@ const AGAIN: Duration = Duration::from_millis(20);
 pub(crate) async fn run(node: Rc<Node>, state: PairState) {
     let started = node.now();
     let current = || node.side.borrow().epoch() == state.epoch;
+    // What the twin has alone must not be filled over before it is known whether it is lost.
+    while current() && node.alone.since().is_some() {
+        node.env.sleep(AGAIN).await;
+    }
+    while current() {
+        match losses::bring_all_back(&node, &state).await {
+            Ok(()) => break,
+            Err(error) => tracing::debug!(?error, "what was lost is not back yet"),
+        }
+        node.env.sleep(AGAIN).await;
+    }
+    if !current() {
+        return;
+    }
     loop {
         match plan(&node, &state).await {
             Ok(plan) => {
@@ -88,7 +103,7 @@ async fn plan(node: &Rc<Node>, state: &PairState) -> Result<Plan, Unsettled> {
             epoch: state.epoch.0,
             after_ino: after.map_or(0, |object| object.ino.0),
             after_generation: after.map_or(0, |object| object.generation),
-            only: None,
+            ..Default::default()
         };
         let (reply, _) = node.link.call(&request, Payload::none()).await?;
         everything |= reply.everything;
@@ -258,12 +273,9 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
 /// Nothing is left to compare. True: this member has given up its unlimited right.
 async fn finish(node: &Rc<Node>, state: &PairState) -> bool {
     // Lists that were damaged are whole again.
-    let request = proto::FilledRequest {
-        epoch: state.epoch.0,
-    };
-    if node.link.call(&request, Payload::none()).await.is_err() {
+    let Ok(_held) = losses::hand_over(node, state.epoch).await else {
         return false;
-    }
+    };
     let nothing_left = node.plan.borrow().as_ref().is_none_or(Plan::is_empty);
     if !nothing_left || node.side.borrow().epoch() != state.epoch {
         return false;

@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use weft_pair::PairState;
 use weft_rpc::{CallError, Connection, Handler, Payload};
 use weft_wire::proto::{
-    BeatRequest, DropObjectsRequest, FenceRequest, RegisterRequest, ScrubRequest, SetStateReply,
-    SetStateRequest,
+    AcknowledgeRequest, BeatRequest, DropObjectsRequest, FenceRequest, LossesRequest,
+    RegisterRequest, ScrubRequest, SetStateReply, SetStateRequest,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -245,6 +245,8 @@ fn orders(node: &Rc<Node>) -> Handler {
             }
             FenceRequest::METHOD => crate::fence::on_fence(&node, request),
             DropObjectsRequest::METHOD => crate::write::on_drop_objects(&node, request),
+            LossesRequest::METHOD => crate::losses::on_losses(&node, request),
+            AcknowledgeRequest::METHOD => crate::losses::on_acknowledge(&node, request),
             ScrubRequest::METHOD => crate::scrub::on_scrub(&node, request),
             _ => request
                 .replier

@@ -1,5 +1,6 @@
 //! The server as a whole: its state in force, who is asked what, starting and stopping.
 
+use crate::alone::Alone;
 use crate::link::{self, Link};
 use crate::locks::Locks;
 use crate::marks::{self, Marks};
@@ -8,9 +9,10 @@ use crate::owed::Owed;
 use crate::registration::{self, Registration};
 use crate::sessions::Sessions;
 use crate::settings::Settings;
-use crate::{forward, read, recovery, tools, write};
+use crate::{forward, losses, read, recovery, tools, write};
 use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::Path;
 use std::pin::pin;
@@ -80,6 +82,7 @@ pub(crate) struct Node {
     pub locks: Locks,
     pub marks: Marks,
     pub owed: Owed,
+    pub alone: Alone,
     pub sessions: RefCell<Sessions>,
     pub link: Link,
     pub registration: Registration,
@@ -149,10 +152,38 @@ impl Node {
         if state.mode == Mode::Recovering(self.me.twin()) {
             self.marks.vouched_by_twin();
         }
+        if state.mode.serves(self.me) {
+            self.store.became_current();
+        }
+        let unsure = || self.marks.unsure();
+        if self.alone.on_state(self.me, &state, unsure) {
+            self.spawn("unsettled sessions", losses::watch(self.clone()));
+        }
         self.changed.notify_waiters();
         if state.mode == Mode::Recovering(self.me) {
             self.spawn("recovery", recovery::run(self.clone(), state));
         }
+        self.record_state();
+    }
+
+    /// A session writes here and, by whoever leads, to the twin.
+    pub fn announce(
+        &self,
+        session: u64,
+        object: ObjectId,
+        regions: &[std::ops::Range<u32>],
+        numbers: (u64, u64),
+    ) {
+        let is_fenced = |session| self.sessions.borrow().is_fenced(session);
+        self.alone
+            .announce(session, object, regions, numbers, is_fenced);
+    }
+
+    /// Writes down under which state this member is.
+    pub fn record_state(self: &Rc<Node>) {
+        let Some(state) = self.side.borrow().state() else {
+            return;
+        };
         let node = self.clone();
         self.spawn("epoch record", async move {
             // One after the other, and only the newest: two at once would trip over the same
@@ -162,7 +193,9 @@ impl Node {
                 return;
             }
             let serving = state.mode.serves(node.me);
-            if let Err(error) = node.store.record_epoch(state.epoch, serving).await {
+            let settled = node.alone.is_settled(node.me);
+            let recorded = node.store.record_state(state.epoch, serving, settled);
+            if let Err(error) = recorded.await {
                 tracing::warn!(%error, "the pair's epoch could not be recorded");
             }
         });
@@ -253,6 +286,8 @@ impl Node {
         let space = self.store.space().unwrap_or_default();
         let progress = self.progress.get();
         let exposure = self.owed.exposure(self.marks.alone(), now);
+        let lost = self.store.losses(None);
+        let lost_objects: BTreeSet<ObjectId> = lost.iter().map(|loss| loss.object).collect();
         let (server_async, client_async) = (self.owed.held(), self.marks.held());
         let report = proto::MemberReport {
             total_bytes: space.total,
@@ -281,7 +316,14 @@ impl Node {
             client_async_us: client_async.time.as_micros() as u64,
             recovered_bytes: self.metrics.recovered_bytes.get(),
             recovery_ms: self.metrics.recovery_ms.get(),
+            lost_ranges: lost.len() as u64,
+            lost_bytes: lost
+                .iter()
+                .map(|loss| loss.range.end - loss.range.start)
+                .sum(),
+            lost_objects: lost_objects.len() as u64,
         };
+        self.metrics.lost_bytes.set(report.lost_bytes as i64);
         self.metrics.owed_bytes.set(exposure.bytes as i64);
         self.metrics.owed_ms.set(report.owed_ms as i64);
         self.metrics.free_bytes.set(space.free as i64);
@@ -497,6 +539,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         cluster_id: settings.cluster_id.clone(),
         identity: link::identity_of(settings.pair, settings.member, incarnation),
     };
+    let alone = Alone::new(me, store.was_settled_alone());
     let node = Rc::new(Node {
         side: RefCell::new(MemberSide::new(pair, me, store_key(&store))),
         env: env.clone(),
@@ -511,6 +554,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         epoch_records: Semaphore::new(1),
         locks: Locks::default(),
         marks: Marks::default(),
+        alone,
         owed: Owed::new(settings.owed_bytes, Duration::from_millis(settings.owed_ms)),
         sessions: RefCell::default(),
         link: Link::new(),

@@ -22,7 +22,7 @@ use weft_wire::checksum::{BAD, HOLE};
 use weft_wire::proto;
 
 /// Wait before a region whose lock was given up for the twin's sake is tried again.
-const GIVE_WAY: Duration = Duration::from_millis(1);
+pub(crate) const GIVE_WAY: Duration = Duration::from_millis(1);
 
 /// Why two copies were not made equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl From<TwinError> for Unsettled {
     }
 }
 
-fn of_store(node: &Node, error: weft_objects::Error) -> Unsettled {
+pub(crate) fn of_store(node: &Node, error: weft_objects::Error) -> Unsettled {
     let errno = error.errno();
     node.store_failed(error);
     Unsettled::Errno(errno)
@@ -320,7 +320,7 @@ pub(crate) async fn give_blocks(
 }
 
 /// Blocks of the twin's copy, and which of them are bad there.
-async fn fetch_from_twin(
+pub(crate) async fn fetch_from_twin(
     node: &Rc<Node>,
     epoch: Epoch,
     object: ObjectId,

@@ -91,6 +91,21 @@ impl Change {
         }
     }
 
+    /// The bytes that it changes, each on its own: whatever was there before does not count any more.
+    pub fn bytes_changed(&self) -> Vec<Range<u64>> {
+        match self {
+            Change::Write { extents, .. } => extents
+                .iter()
+                .map(|extent| extent.offset..extent.offset + u64::from(extent.length))
+                .collect(),
+            Change::Shape { truncate, punch } => {
+                let cut = truncate.map(|at| at..u64::MAX);
+                cut.into_iter().chain(punch.iter().cloned()).collect()
+            }
+            Change::Remove => vec![WHOLE],
+        }
+    }
+
     /// What its mark is for.
     pub fn purpose(&self) -> Purpose {
         match self {
@@ -127,14 +142,16 @@ impl Change {
         &self,
         pair: PairId,
         epoch: Epoch,
-        session: u64,
+        asker: &Asker,
         object: ObjectId,
     ) -> (proto::ForwardRequest, Payload) {
         let mut request = proto::ForwardRequest {
             epoch: epoch.0,
             pair: pair.0,
-            session,
+            session: asker.session(),
             object: Some(to_name(object)),
+            operation: if asker.may_owe { asker.operation } else { 0 },
+            confirmed_below: asker.confirmed_below,
             ..Default::default()
         };
         let mut sent = Payload::none();
@@ -222,8 +239,12 @@ pub(crate) struct Asker {
     pub epoch: Epoch,
     /// Session, and number of the connection it came over. None: the metadata service.
     pub client: Option<(u64, u64)>,
-    /// The client-driven protocols in BOTH: the client's number for the write.
+    /// The client's number for the write.
     pub operation: u64,
+    /// The client's operations below this number are on both members.
+    pub confirmed_below: u64,
+    /// An asynchronous protocol: the client may go on when one member has the write.
+    pub may_owe: bool,
     /// `client-async`: bytes of the write, with which the client goes on when one member has them.
     pub alone: u64,
 }
@@ -274,6 +295,8 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
     if message.confirmed_below > 0 {
         node.marks
             .confirmed_below(message.session, message.confirmed_below, node.now());
+        node.alone
+            .confirmed_below(message.session, message.confirmed_below);
     }
     let goes_on_with_one = message.protocol == Protocol::ClientAsync as i32;
     let asker = Asker {
@@ -281,6 +304,8 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
         epoch: Epoch(message.epoch),
         client: Some((message.session, connection.number())),
         operation: message.operation,
+        confirmed_below: message.confirmed_below,
+        may_owe: rule.copies_before_answer == 1,
         alone: if goes_on_with_one { change.bytes() } else { 0 },
     };
     // The place in the queue is taken now: changes that overlap are done in order of arrival.
@@ -344,6 +369,7 @@ pub(crate) fn on_confirmed(node: &Node, request: Request) {
             let now = node.now();
             node.marks
                 .confirmed_below(message.session, message.below, now);
+            node.alone.confirmed_below(message.session, message.below);
         }
         Err(failed) => request.replier.fail(failed),
     }
@@ -375,6 +401,8 @@ pub(crate) fn on_shape(node: &Rc<Node>, connection: &Connection, request: Reques
         epoch: Epoch(message.epoch),
         client: Some((message.session, connection.number())),
         operation: message.operation,
+        confirmed_below: 0,
+        may_owe: false,
         alone: 0,
     };
     let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
@@ -416,6 +444,8 @@ pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
             epoch: Epoch(message.epoch),
             client: None,
             operation: 0,
+            confirmed_below: 0,
+            may_owe: false,
             alone: 0,
         };
         let rule = Rule::of(Protocol::ServerSync).expect("server-sync has a rule");
@@ -533,11 +563,35 @@ async fn lead(
                 return Err(failed);
             }
         };
+        if let (Some(intent), Some((session, _))) = (&intent, asker.client)
+            && asker.may_owe
+            && !begun
+        {
+            let regions: Vec<Range<u32>> = intent
+                .regions()
+                .iter()
+                .map(|region| region.index..region.index + 1)
+                .collect();
+            let numbers = (asker.operation, asker.confirmed_below);
+            node.announce(session, object, &regions, numbers);
+        }
         begun = true;
         match round(node, asker, &state, object, change, rule, goes_on).await {
             Round::Answered(answer) => {
                 let intent = intent.expect("marked before the first round");
-                return conclude(node, asker, &state, answer, intent, held).await;
+                if let Answer::Done { .. } = answer {
+                    node.alone.took(object, change);
+                    // Before anybody is told: a mark that outlives an acknowledged write would hide it.
+                    let found = node
+                        .store
+                        .clear_losses(object, &change.bytes_changed())
+                        .await;
+                    if let Err(error) = found {
+                        intent.end(Ended::Doubtful, node.now());
+                        return Err(node.store_failed(error));
+                    }
+                }
+                return conclude(node, asker, &state, (object, change), answer, intent, held).await;
             }
             Round::Refused(failed) => return Err(failed),
             Round::GiveWay => {
@@ -649,8 +703,7 @@ async fn own_copy(node: &Rc<Node>, state: &PairState, object: ObjectId, change: 
 
 /// Sends a change to the twin and says what came of it.
 async fn forward(node: &Rc<Node>, asker: &Asker, object: ObjectId, change: &Change) -> Forwarded {
-    let session = asker.session();
-    let (request, payload) = change.to_forward(asker.pair, asker.epoch, session, object);
+    let (request, payload) = change.to_forward(asker.pair, asker.epoch, asker, object);
     send(node, asker, &request, payload).await
 }
 
@@ -692,6 +745,7 @@ async fn conclude(
     node: &Rc<Node>,
     asker: &Asker,
     state: &PairState,
+    (object, change): (ObjectId, &Change),
     answer: Answer,
     intent: Intent,
     held: Ticket,
@@ -709,12 +763,13 @@ async fn conclude(
                 && session_lives
             {
                 // The client sends the other copy.
+                let bytes = change.bytes_changed();
                 let ended = Ended::WhenConfirmed {
                     session: asker.session(),
                     operation: asker.operation,
                     alone: asker.alone,
                 };
-                intent.end(ended, now);
+                intent.end_unsure(ended, (object, bytes), now);
             } else {
                 again(node, &intent);
                 intent.end(Ended::Doubtful, now);
@@ -770,6 +825,8 @@ pub(crate) fn on_sync(node: &Rc<Node>, connection: &Connection, request: Request
         epoch: Epoch(message.epoch),
         client: Some((message.session, connection.number())),
         operation: 0,
+        confirmed_below: 0,
+        may_owe: false,
         alone: 0,
     };
     let node = node.clone();

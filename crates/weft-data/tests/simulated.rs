@@ -451,6 +451,7 @@ async fn tell(world: Rc<World>, story: Story) {
         session: SESSION,
         objects: (1..=OBJECTS).map(|ino| name(object(ino))).collect(),
         refuse_only: false,
+        ..Default::default()
     };
     meta.order(ZERO, &fence).await.unwrap();
     world.sleep(Duration::from_secs(6)).await;

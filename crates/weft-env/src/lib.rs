@@ -36,6 +36,10 @@ pub trait Driver {
     fn wall(&self) -> Wall;
     /// 64 random bits.
     fn random(&self) -> u64;
+    /// See [`Env::boot`].
+    fn boot(&self) -> u64 {
+        0
+    }
     /// Ends after at least this long.
     fn sleep(&self, duration: Duration) -> LocalBoxFuture<'static, ()>;
     /// Runs a task of this node until it ends, the node dies or its handle aborts it.
@@ -128,6 +132,12 @@ impl Env {
     /// 64 random bits.
     pub fn random(&self) -> u64 {
         self.0.random()
+    }
+
+    /// Names the time since the operating system started: as long as it is the same, whatever was
+    /// written to files is there, synced or not. 0: not known.
+    pub fn boot(&self) -> u64 {
+        self.0.boot()
     }
 
     /// Ends after at least this long.

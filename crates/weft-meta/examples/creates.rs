@@ -124,7 +124,7 @@ fn main() {
             want_leases: true,
         };
         let renewing = connection.clone();
-        let renew = RenewRequest { session: session.session, epoch: session.epoch };
+        let renew = RenewRequest { session: session.session, epoch: session.epoch, ..Default::default() };
         let inner = env.clone();
         env.spawn("renew", async move {
             while renewing.call(&renew, Payload::none()).await.is_ok() {

@@ -191,6 +191,7 @@ impl Meta {
                             session: session.0,
                             objects: Vec::new(),
                             refuse_only: true,
+                            ..FenceRequest::default()
                         };
                         let call = connection.call(&fence, Payload::none());
                         match env.timeout(ORDER_PATIENCE, call).await {
@@ -211,7 +212,12 @@ impl Meta {
 
     /// Finds the sizes of files again that `writer` wrote, and frees them from its leases. Data servers
     /// hear of no session's end if `session` is 0. Returns when all are done.
-    async fn settle(self: &Rc<Self>, writer: SessionId, session: SessionId, inos: Vec<Ino>) {
+    pub(crate) async fn settle(
+        self: &Rc<Self>,
+        writer: SessionId,
+        session: SessionId,
+        inos: Vec<Ino>,
+    ) {
         let mut left: Vec<Unsettled> = {
             let core = self.core.borrow();
             inos.into_iter()
@@ -219,22 +225,22 @@ impl Meta {
                 .collect()
         };
         loop {
-            let mut wanted: BTreeMap<PairId, Vec<(usize, ObjectName)>> = BTreeMap::new();
+            let mut wanted: BTreeMap<PairId, Vec<(usize, ObjectName, bool)>> = BTreeMap::new();
             for (at, file) in left.iter().enumerate() {
                 for pair in file.unknown() {
                     let objects = wanted.entry(pair).or_default();
                     if objects.len() < OBJECTS_MAX {
-                        objects.push((at, file.object()));
+                        objects.push((at, file.object(), file.is_asynchronous()));
                     }
                 }
             }
             let asked = wanted.into_iter().map(|(pair, objects)| async move {
-                let names = objects.iter().map(|(_, name)| *name).collect();
-                (self.lengths(session, pair, names).await, pair, objects)
+                let named = objects.iter().map(|(_, name, kind)| (*name, *kind)).unzip();
+                (self.lengths(session, pair, named).await, pair, objects)
             });
             let mut progress = false;
             for (lengths, pair, objects) in futures_util::future::join_all(asked).await {
-                for ((at, _), length) in objects.into_iter().zip(lengths.into_iter().flatten()) {
+                for ((at, _, _), length) in objects.into_iter().zip(lengths.into_iter().flatten()) {
                     left[at].known.insert(pair, length);
                     progress = true;
                 }
@@ -261,15 +267,30 @@ impl Meta {
         self: &Rc<Self>,
         session: SessionId,
         pair: PairId,
-        objects: Vec<ObjectName>,
+        (objects, asynchronous): (Vec<ObjectName>, Vec<bool>),
     ) -> Option<Vec<u64>> {
-        let orders = self.core.borrow().pairs.orders(pair)?;
+        let (orders, settled_epoch, within) = {
+            let core = self.core.borrow();
+            let live = core.sessions.get(&session);
+            let settled = live.map_or(0, |live| live.settled_epoch(pair));
+            let within = objects.iter().map(|object| {
+                let ino = Ino(object.ino);
+                let layout = core.state.inode(ino).ok().and_then(|inode| inode.layout);
+                let layout = layout.unwrap_or_default();
+                crate::losses::written_of_object(&core, session, ino, &layout, pair)
+            });
+            let within: Vec<proto::ObjectRanges> = within.collect();
+            (core.pairs.orders(pair)?, settled, within)
+        };
         let count = objects.len();
         // The leader fences its twin first, where that takes part in writes.
         let fence = FenceRequest {
             session: session.0,
             objects,
             refuse_only: false,
+            settled_epoch,
+            asynchronous,
+            within,
         };
         let work = orders.leader.call(&fence, Payload::none());
         let failure = match self.env.timeout(ORDER_PATIENCE, work).await {
@@ -334,6 +355,11 @@ impl Unsettled {
             ino: self.ino.0,
             generation,
         }
+    }
+
+    fn is_asynchronous(&self) -> bool {
+        let layout = self.layout.as_ref();
+        layout.is_some_and(crate::losses::is_asynchronous)
     }
 
     fn pairs(&self) -> impl Iterator<Item = PairId> + '_ {

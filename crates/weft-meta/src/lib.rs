@@ -15,6 +15,7 @@ mod images;
 mod jobs;
 mod leases;
 mod locks;
+mod losses;
 mod metrics;
 mod pairs;
 mod ranges;

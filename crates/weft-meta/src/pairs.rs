@@ -177,6 +177,17 @@ impl Pairs {
         links.map(|link| link.connection.clone()).collect()
     }
 
+    /// Connections of the members that serve, in order.
+    pub(crate) fn current_connections(&self, pair: PairId) -> Vec<Connection> {
+        let Some(pair) = self.by_id.get(&pair) else {
+            return Vec::new();
+        };
+        let mode = pair.keeper.published().mode;
+        let serving = MEMBERS.into_iter().filter(|member| mode.serves(*member));
+        let links = serving.filter_map(|member| self.link_of(pair, member));
+        links.map(|link| link.connection.clone()).collect()
+    }
+
     /// Whom to give an order about objects. None: nobody can carry it out now.
     pub(crate) fn orders(&self, pair: PairId) -> Option<Orders> {
         let pair = self.by_id.get(&pair)?;

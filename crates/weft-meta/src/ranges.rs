@@ -105,6 +105,24 @@ impl Ranges {
             .collect()
     }
 
+    /// The bytes that a session, which writes the file beside others, may have written: all that is not
+    /// another's where it is not known what it had.
+    pub(crate) fn may_have_written(&self, ino: Ino, session: SessionId) -> RangeSet<u64> {
+        let parts = self.files.get(&ino).map(|file| &file.parts);
+        let own = parts.and_then(|parts| parts.get(&session));
+        if let Some(own) = own.filter(|own| !own.write.is_empty()) {
+            return own.write.clone();
+        }
+        let all = RangeSet::from_iter([WHOLE]);
+        let others = self.others(ino, session);
+        others.fold(all, |mut left, (_, part)| {
+            for range in part.write.iter() {
+                left.remove(range.clone());
+            }
+            left
+        })
+    }
+
     /// Somebody else has some bytes of the file.
     pub(crate) fn has_others(&self, ino: Ino, but: SessionId) -> bool {
         self.others(ino, but).any(|(_, part)| !part.is_empty())
@@ -315,6 +333,23 @@ mod tests {
         // Its own does not stand in the way.
         let (got, _) = ranges.grant(INO, B, &(90000..90001), true, 2);
         assert_eq!(got, 40960..u64::MAX);
+    }
+
+    #[test]
+    fn what_a_session_may_have_written_is_its_own_or_nobody_elses() {
+        let mut ranges = Ranges::default();
+        ranges.restore(INO, A, only(0..4096));
+        ranges.restore(INO, B, only(40960..81920));
+        let of = |session| -> Vec<Range<u64>> {
+            let written = ranges.may_have_written(INO, session);
+            written.iter().cloned().collect()
+        };
+        assert_eq!(of(A), std::slice::from_ref(&(0..4096)));
+        // A new reign has not heard of it, and will not.
+        assert_eq!(of(C), [4096..40960, 81920..u64::MAX]);
+        let mut unknown = RangeSet::new();
+        unknown.insert(WHOLE);
+        assert_eq!(ranges.may_have_written(Ino(8), A), unknown);
     }
 
     #[test]

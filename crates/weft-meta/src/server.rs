@@ -409,6 +409,12 @@ impl Meta {
             proto::SuspectRequest::METHOD => dispatch(from, request, crate::pairs::on_suspect),
             proto::StatusRequest::METHOD => dispatch(from, request, crate::status::on_status),
             proto::ExplainRequest::METHOD => dispatch(from, request, crate::status::on_explain),
+            proto::UnsettledRequest::METHOD => dispatch(from, request, crate::losses::on_unsettled),
+            proto::ReturnedRequest::METHOD => dispatch(from, request, crate::losses::on_returned),
+            proto::LossesRequest::METHOD => dispatch(from, request, crate::losses::on_losses),
+            proto::AcknowledgeRequest::METHOD => {
+                dispatch(from, request, crate::losses::on_acknowledge);
+            }
             proto::StartScrubRequest::METHOD => {
                 dispatch(from, request, crate::status::on_start_scrub);
             }

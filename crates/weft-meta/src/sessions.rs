@@ -8,16 +8,19 @@ use std::rc::Rc;
 use weft_env::Mono;
 use weft_namespace::State;
 use weft_rpc::{Connection, Payload, Replier};
-use weft_types::{Ino, SessionId, Sn};
+use weft_types::{Ino, PairId, SessionId, Sn};
 use weft_wire::Failed;
 use weft_wire::proto::{
-    self, ChangeReply, ChangeRequest, Identity, RenewReply, RenewRequest, SessionReply,
+    self, ChangeReply, ChangeRequest, Identity, PairEpoch, RenewReply, RenewRequest, SessionReply,
     SessionRequest, identity::Role, op,
 };
 
 /// Sessions that may be open: far more than a cluster has clients; each costs a few hundred bytes in
 /// every image.
 const SESSIONS_MAX: usize = 100_000;
+
+/// Pairs of which a client's word is kept: more than a cluster has.
+const PAIRS_MAX: usize = 4_096;
 
 /// How far the end of a session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +47,28 @@ pub(crate) struct Live {
     /// Batch with what it told when it last gave a WRITE lease back. Its renewals are answered after
     /// that: an answered renewal tells the client that what it told before is safe.
     pub told: Sn,
+    /// By pair, the epoch that the client said last: everything that it sent under an earlier one has
+    /// ended. Not told in this reign: unknown.
+    pub settled: BTreeMap<PairId, u64>,
 }
 
 impl Live {
+    /// What the client said last of a pair; 0: nothing.
+    pub(crate) fn settled_epoch(&self, pair: PairId) -> u64 {
+        self.settled.get(&pair).copied().unwrap_or(0)
+    }
+
+    /// The client says it anew.
+    fn settles(&mut self, told: &[PairEpoch]) {
+        for one in told.iter().take(PAIRS_MAX) {
+            if self.settled.len() >= PAIRS_MAX && !self.settled.contains_key(&PairId(one.pair)) {
+                return;
+            }
+            let known = self.settled.entry(PairId(one.pair)).or_default();
+            *known = one.epoch.max(*known);
+        }
+    }
+
     /// The sessions that were open when this reign began.
     pub(crate) fn of_earlier_reign(state: &State, deadline: Mono) -> BTreeMap<SessionId, Live> {
         let live = |_| Live {
@@ -55,6 +77,7 @@ impl Live {
             is_back: false,
             stage: Stage::Open,
             told: Sn(0),
+            settled: BTreeMap::new(),
         };
         state
             .sessions()
@@ -142,6 +165,19 @@ fn open(
     let (reply, sn) = meta.apply_own(core, op::Op::OpenSession(open));
     let session = SessionId(reply.session);
     attach(meta, core, connection, session);
+    // It has sent nothing yet.
+    let now: Vec<PairEpoch> = core
+        .pairs
+        .published()
+        .iter()
+        .map(|state| PairEpoch {
+            pair: state.pair,
+            epoch: state.epoch,
+        })
+        .collect();
+    if let Some(live) = core.sessions.get_mut(&session) {
+        live.settles(&now);
+    }
     tracing::info!(%session, name, peer = connection.peer(), "session opened");
     meta.when_committed(core, sn, move |meta, core, result| match result {
         Ok(()) => {
@@ -165,6 +201,11 @@ fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: Sessio
         is_back: true,
         stage: Stage::Open,
         told: core.sessions.get(&session).map_or(Sn(0), |live| live.told),
+        settled: core
+            .sessions
+            .get(&session)
+            .map(|live| live.settled.clone())
+            .unwrap_or_default(),
     };
     let Some(before) = core.sessions.insert(session, live) else {
         return;
@@ -191,6 +232,9 @@ fn take_up(
     }
     let was_back = core.sessions.get(&session).is_some_and(|live| live.is_back);
     attach(meta, core, connection, session);
+    if let Some(live) = core.sessions.get_mut(&session) {
+        live.settles(&request.settled);
+    }
 
     // By coming back it has given its READ leases back; what it has open must be asked about when it
     // is unlinked.
@@ -297,6 +341,7 @@ pub(crate) fn on_renew(
             let mut told = Sn(0);
             if let Some(live) = core.sessions.get_mut(&session) {
                 live.deadline = meta.env.now() + meta.settings.session_term();
+                live.settles(&request.settled);
                 told = live.told;
             }
             meta.when_committed(core, told, move |_, _, result| match result {

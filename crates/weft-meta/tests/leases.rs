@@ -215,7 +215,14 @@ fn nobody_gets_what_a_renewed_session_may_still_believe_in() {
             let mut renewed = env.now();
             loop {
                 let sent = env.now();
-                if a.call(&RenewRequest { session, epoch }).await.is_err() {
+                if a.call(&RenewRequest {
+                    session,
+                    epoch,
+                    ..Default::default()
+                })
+                .await
+                .is_err()
+                {
                     return renewed;
                 }
                 renewed = sent;

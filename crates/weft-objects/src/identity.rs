@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0         8     10     11            12    16         32     40    44    48
-//! | WEFTSTOR | ver | member | was_serving | pair | store id | epoch | 0    | crc |
+//! | WEFTSTOR | ver | member | was_serving | pair | store id | epoch | boot | crc |
 //! | magic    | u16 | u8     | u8          | u32  | 16 bytes | u64   | u32  | u32 |
 //! ```
 //!
@@ -33,6 +33,10 @@ pub struct Identity {
     pub last_epoch: Epoch,
     /// Whether it was one that serves, or current, in that state.
     pub was_serving: bool,
+    /// It served alone, and what its twin had alone was settled. Only with `was_serving`.
+    pub was_settled_alone: bool,
+    /// A hash of [`weft_env::Env::boot`] when it was that last, or was made; 0: not known.
+    pub boot: u32,
 }
 
 impl Identity {
@@ -41,11 +45,11 @@ impl Identity {
         record.extend_from_slice(&MAGIC);
         record.extend_from_slice(&VERSION.to_le_bytes());
         record.push(self.member.index() as u8);
-        record.push(u8::from(self.was_serving));
+        record.push(u8::from(self.was_serving) | u8::from(self.was_settled_alone) << 1);
         record.extend_from_slice(&self.pair.0.to_le_bytes());
         record.extend_from_slice(&self.store_id.to_le_bytes());
         record.extend_from_slice(&self.last_epoch.0.to_le_bytes());
-        record.extend_from_slice(&[0; 4]);
+        record.extend_from_slice(&self.boot.to_le_bytes());
         let crc = crc32c::crc32c(&record);
         record.extend_from_slice(&crc.to_le_bytes());
         record
@@ -82,6 +86,8 @@ impl Identity {
             member,
             last_epoch: Epoch(long(32)),
             was_serving: record[11] != 0,
+            was_settled_alone: record[11] & 2 != 0,
+            boot: word(40),
         })
     }
 
@@ -111,6 +117,8 @@ mod tests {
         member: Member::One,
         last_epoch: Epoch(42),
         was_serving: true,
+        was_settled_alone: true,
+        boot: 0xabcd_0123,
     };
 
     #[test]

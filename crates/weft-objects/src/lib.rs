@@ -14,6 +14,7 @@
 
 mod error;
 mod identity;
+mod losses;
 mod lru;
 mod modified;
 mod object;
@@ -23,6 +24,7 @@ mod store;
 
 pub use error::{Error, Result};
 pub use identity::Identity;
+pub use losses::{LOSSES_MAX, Loss};
 pub use modified::{DirtyObject, Purpose};
 pub use object::Fetched;
 pub use store::{

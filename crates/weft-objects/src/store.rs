@@ -2,6 +2,7 @@
 
 use crate::error::{Error, IoContext, Result};
 use crate::identity::{self, Identity};
+use crate::losses::{Loss, Losses};
 use crate::modified::{self, DirtyObject, Modified, Purpose};
 use crate::object::{Edit, Fetched, Object, Objects};
 use crate::page::{GROUP_BLOCKS, LOST, PAGE};
@@ -128,6 +129,8 @@ struct Inner {
     identity: Cell<Identity>,
     objects: Objects,
     modified: Modified,
+    losses: Losses,
+    is_intact: Cell<bool>,
 }
 
 /// The objects of one data server. Cloning shares it.
@@ -157,7 +160,11 @@ impl Store {
         }
         let objects = Objects::open(env.clone(), dir.join(OBJECTS))?;
         let modified = Modified::open(env.clone(), dir.to_owned(), identity.store_id).await?;
+        let losses = Losses::open(env.clone(), dir, identity.store_id).await?;
+        let boot = boot_of(&env);
         Ok(Store(Rc::new(Inner {
+            losses,
+            is_intact: Cell::new(boot != 0 && identity.boot == boot),
             env,
             dir: dir.to_owned(),
             identity: Cell::new(identity),
@@ -191,12 +198,42 @@ impl Store {
     /// # Errors
     /// [`Error::Io`]; the old record then stands.
     pub async fn record_epoch(&self, epoch: Epoch, serving: bool) -> Result<()> {
+        self.record_state(epoch, serving, false).await
+    }
+
+    /// The same, and whether this member serves alone without any session that may have gone on with
+    /// what only the twin has.
+    ///
+    /// # Errors
+    /// As [`Store::record_epoch`].
+    pub async fn record_state(&self, epoch: Epoch, serving: bool, settled: bool) -> Result<()> {
         let mut identity = self.identity();
         identity.last_epoch = epoch;
         identity.was_serving = serving;
+        identity.was_settled_alone = serving && settled;
+        if serving {
+            identity.boot = boot_of(&self.0.env);
+        }
         identity.save(&self.0.env, &self.0.dir).await?;
         self.0.identity.set(identity);
         Ok(())
+    }
+
+    /// The last argument of [`Store::record_state`].
+    pub fn was_settled_alone(&self) -> bool {
+        self.identity().was_settled_alone
+    }
+
+    /// No power cut can have taken anything of what was written here since this member was current
+    /// last.
+    pub fn is_intact(&self) -> bool {
+        self.0.is_intact.get()
+    }
+
+    /// This member is current now: what a power cut took before that has been replaced, and while this
+    /// process lives there is no other. [`Store::record_state`] says so to the next one.
+    pub fn became_current(&self) {
+        self.0.is_intact.set(boot_of(&self.0.env) != 0);
     }
 
     /// Writes `payload` to `extents` of an object, one after the other; the object is made if it is
@@ -506,6 +543,56 @@ impl Store {
         self.0.modified.tidy().await
     }
 
+    // ---- losses ----
+
+    /// The first range that is lost and shares a byte with `range`.
+    pub fn lost_within(&self, id: ObjectId, range: Range<u64>) -> Option<Range<u64>> {
+        self.0.losses.within(id, range)
+    }
+
+    /// Whether anything is lost.
+    pub fn has_losses(&self) -> bool {
+        !self.0.losses.is_empty()
+    }
+
+    /// What is lost, of one object or of all, in order.
+    pub fn losses(&self, of: Option<ObjectId>) -> Vec<Loss> {
+        self.0.losses.all(of)
+    }
+
+    /// Notes what is lost; what is noted already stays as it is. Survives a power cut when it
+    /// returns. At most [`crate::LOSSES_MAX`] ranges are told apart.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: then nothing is noted.
+    pub async fn note_losses(&self, losses: &[Loss]) -> Result<()> {
+        self.0.losses.add(losses).await
+    }
+
+    /// These bytes are no longer lost; nothing if they are not. Survives a power cut when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: then they are still lost.
+    pub async fn clear_losses(&self, id: ObjectId, ranges: &[Range<u64>]) -> Result<()> {
+        self.0.losses.clear(id, ranges).await
+    }
+
+    /// Takes over the twin's losses in place of its own.
+    ///
+    /// # Errors
+    /// As [`Store::clear_losses`].
+    pub async fn replace_losses(&self, losses: Vec<Loss>) -> Result<()> {
+        self.0.losses.replace(losses).await
+    }
+
+    /// What is lost now nobody can bring back any more.
+    ///
+    /// # Errors
+    /// As [`Store::clear_losses`].
+    pub async fn give_up_losses(&self) -> Result<()> {
+        self.0.losses.give_up().await
+    }
+
     // ---- scrubbing ----
 
     /// Where the next step of a scrub looks, so that the caller can lock that region; `None` behind
@@ -547,6 +634,12 @@ impl Store {
             bad: sums.bad,
         }))
     }
+}
+
+/// The operating system's run as the store's identity names it.
+fn boot_of(env: &Env) -> u32 {
+    let boot = env.boot();
+    (boot ^ boot >> 32) as u32
 }
 
 fn bad_blocks(first: u64, checksums: &[u32]) -> Vec<u64> {
@@ -603,6 +696,9 @@ async fn format(env: &Env, dir: &Path, pair: PairId, member: Member) -> Result<I
         member,
         last_epoch: Epoch(0),
         was_serving: false,
+        was_settled_alone: false,
+        // Nothing of what is written from now on has been taken by then.
+        boot: boot_of(env),
     };
     Objects::format(env, &objects)?;
     env.sync_dir(&objects).await.context("sync", &objects)?;

@@ -535,3 +535,40 @@ proptest! {
         }).unwrap();
     }
 }
+
+#[test]
+fn a_store_is_intact_in_the_run_of_the_system_in_which_it_was_made_or_current() {
+    real::run(|env| async move {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(&env, dir.path()).await;
+        assert!(store.is_intact(), "nothing was ever written");
+        drop(store);
+        let store = open(&env, dir.path()).await;
+        assert!(store.is_intact());
+        drop(store);
+        // Of another run of the system, or of a version that did not note it.
+        let file = dir.path().join("store");
+        let mut record = env.read_file(&file).await.unwrap().unwrap();
+        record[40..44].fill(0);
+        let crc = crc32c::crc32c(&record[..44]);
+        record[44..48].copy_from_slice(&crc.to_le_bytes());
+        env.replace_file(&file, record).await.unwrap();
+        let store = open(&env, dir.path()).await;
+        assert!(!store.is_intact());
+        // The same process is filled, and loses nothing from then on; the next one has to be told.
+        store.became_current();
+        assert!(store.is_intact());
+        drop(store);
+        let store = open(&env, dir.path()).await;
+        assert!(!store.is_intact());
+        store.record_epoch(Epoch(3), true).await.unwrap();
+        drop(store);
+        let store = open(&env, dir.path()).await;
+        assert!(store.is_intact());
+        // Being left behind does not change it.
+        store.record_epoch(Epoch(4), false).await.unwrap();
+        drop(store);
+        assert!(open(&env, dir.path()).await.is_intact());
+    })
+    .unwrap();
+}

@@ -70,6 +70,13 @@ impl Driver for SimDriver {
         Wall(nodes[self.node].wall(inner.executor.now()))
     }
 
+    fn boot(&self) -> u64 {
+        let Some(inner) = self.inner.upgrade() else {
+            return 0;
+        };
+        inner.nodes.borrow()[self.node].boots
+    }
+
     fn random(&self) -> u64 {
         match self.living() {
             Ok(inner) => inner.nodes.borrow_mut()[self.node].random.bits(),

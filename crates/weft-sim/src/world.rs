@@ -36,6 +36,8 @@ pub(crate) struct NodeState {
     pub(crate) life: u64,
     /// False after a power cut until the next start: nothing answers, not even with a refusal.
     pub(crate) powered: bool,
+    /// How often it has been switched on.
+    pub(crate) boots: u64,
     pub(crate) running: bool,
     pub(crate) paused: bool,
     pub(crate) wall_offset: i128,
@@ -148,6 +150,7 @@ impl World {
                 name: name.into(),
                 life: 1,
                 powered: true,
+                boots: 1,
                 running: false,
                 paused: false,
                 wall_offset: i128::from(traits.below(2_000_000)) - 1_000_000,
@@ -275,7 +278,9 @@ impl Node {
             let mut nodes = self.inner.nodes.borrow_mut();
             let state = &mut nodes[self.index];
             state.running = true;
-            !std::mem::replace(&mut state.powered, true)
+            let booted = !std::mem::replace(&mut state.powered, true);
+            state.boots += u64::from(booted);
+            booted
         };
         self.inner
             .executor

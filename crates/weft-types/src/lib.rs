@@ -78,6 +78,12 @@ pub const BLOCK_BYTES: u64 = 4096;
 pub const REGION_BYTES: u64 = 1 << 20;
 /// Blocks of a region.
 pub const REGION_BLOCKS: u64 = REGION_BYTES / BLOCK_BYTES;
+/// Under the asynchronous protocols a client goes on with what only one member has where both members
+/// have had something of it before: in such a region, and in this many behind it. What is named as
+/// lost may be that much more than what was; what one member may have alone is bounded by it, too.
+pub const ANNOUNCED_AHEAD: u32 = 16;
+/// And "before" is at most this many of the client's operations ago.
+pub const ANNOUNCED_OPERATIONS: u64 = 256;
 /// Smallest and largest stripe unit, in bytes. Powers of two between are allowed.
 pub const STRIPE_UNIT_MIN: u32 = 64 << 10;
 /// See [`STRIPE_UNIT_MIN`].

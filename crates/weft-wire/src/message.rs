@@ -94,6 +94,10 @@ methods! {
     93 CancelJobRequest -> proto::CancelJobReply;
     94 AdmitPairRequest -> proto::AdmitPairReply;
     95 ReplaceMemberRequest -> proto::ReplaceMemberReply;
+    110 UnsettledRequest -> proto::UnsettledReply;
+    111 ReturnedRequest -> proto::ReturnedReply;
+    112 LossesRequest -> proto::LossesReply;
+    113 AcknowledgeRequest -> proto::AcknowledgeReply;
 }
 
 /// Why the other side did not do a request: `Failure` as a Rust enum.

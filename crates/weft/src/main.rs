@@ -17,6 +17,7 @@ mod explain;
 mod exposure;
 mod fsck;
 mod jobs;
+mod losses;
 mod mounts;
 mod output;
 mod pair;
@@ -68,6 +69,8 @@ enum Command {
     Status(status::StatusCommand),
     /// What each data server alone has: what its death could cost now.
     Exposure(exposure::ExposureCommand),
+    /// What died with a data server and the client that wrote through it.
+    Losses(losses::LossesCommand),
     /// Where a file lies and what its acknowledgements mean.
     Explain(explain::ExplainCommand),
     /// How files made in a directory will lie on the pairs.
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Command::Config(command) => config::run(&command),
         Command::Status(command) => block_on(|env| status::run(env, command)),
         Command::Exposure(command) => block_on(|env| exposure::run(env, command)),
+        Command::Losses(command) => block_on(|env| losses::run(env, command)),
         Command::Explain(command) => block_on(|env| explain::run(env, command)),
         Command::Policy(command) => block_on(|env| policy::run(env, command)),
         Command::Pair(command) => block_on(|env| pair::run(env, command)),

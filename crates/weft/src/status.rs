@@ -153,6 +153,15 @@ fn owed_in_words(report: &MemberReport) -> String {
     )
 }
 
+/// What is known to be lost (docs/protocols/losses.md).
+fn lost_in_words(report: &MemberReport) -> String {
+    format!(
+        "{} of {} objects lost: see weft losses",
+        table::bytes(report.lost_bytes),
+        report.lost_objects
+    )
+}
+
 fn seconds_left(report: &MemberReport) -> Option<f64> {
     (report.job_rate_bytes > 0 && report.job_total > 0).then(|| {
         report.job_total.saturating_sub(report.job_done) as f64 / report.job_rate_bytes as f64
@@ -181,6 +190,9 @@ pub fn to_text(reply: &StatusReply) -> String {
             let mut notes = vec![job_in_words(&report)];
             if report.owed_bytes > 0 {
                 notes.push(owed_in_words(&report));
+            }
+            if report.lost_ranges > 0 {
+                notes.push(lost_in_words(&report));
             }
             if report.dirty_regions > 0 {
                 notes.push(format!("{} regions may differ", report.dirty_regions));
@@ -249,6 +261,9 @@ pub fn to_json(reply: &StatusReply) -> Value {
             "owed_bytes": report.owed_bytes,
             "owed_objects": report.owed_objects,
             "owed_ms": report.owed_ms,
+            "lost_ranges": report.lost_ranges,
+            "lost_bytes": report.lost_bytes,
+            "lost_objects": report.lost_objects,
             "mismatches": report.mismatches,
             "job": report.job,
             "job_done": report.job_done,
@@ -353,6 +368,25 @@ mod tests {
         assert!(text.contains("owes 3.0 MiB of 2 objects"), "{text}");
         let json = to_json(&reply);
         assert_eq!(json["pairs"][0]["members"][1]["owed_ms"], 20);
+    }
+
+    #[test]
+    fn what_is_lost_is_said() {
+        let mut reply = StatusReply {
+            pairs: vec![pair(Mode::Only, 0, [true, false])],
+            ..StatusReply::default()
+        };
+        assert!(!to_text(&reply).contains("lost"));
+        reply.pairs[0].members[0].report = Some(MemberReport {
+            lost_ranges: 2,
+            lost_bytes: 2 << 20,
+            lost_objects: 1,
+            ..MemberReport::default()
+        });
+        let text = to_text(&reply);
+        assert!(text.contains("2.0 MiB of 1 objects lost"), "{text}");
+        let json = to_json(&reply);
+        assert_eq!(json["pairs"][0]["members"][0]["lost_ranges"], 2);
     }
 
     #[test]

@@ -52,6 +52,10 @@ pub struct Meta {
     unanswered: RefCell<Vec<Replier>>,
     pub journaled: RefCell<Vec<PairState>>,
     pub live_sessions: RefCell<Vec<u64>>,
+    /// Sessions that may have gone on with what only one member had.
+    pub unsettled: Cell<u32>,
+    /// Of these objects something came back.
+    pub returned: RefCell<Vec<ObjectId>>,
 }
 
 impl Meta {
@@ -74,6 +78,8 @@ impl Meta {
             unanswered: RefCell::default(),
             journaled: RefCell::default(),
             live_sessions: RefCell::new(vec![SESSION]),
+            unsettled: Cell::new(0),
+            returned: RefCell::default(),
         });
         let local = Local {
             cluster_id: CLUSTER.into(),
@@ -190,6 +196,24 @@ impl Meta {
                     .replier
                     .send::<proto::RecoveredRequest>(&proto::RecoveredReply {}, Payload::none());
                 self.run(actions);
+            }
+            proto::UnsettledRequest::METHOD => {
+                let sessions = self.unsettled.get();
+                let reply = proto::UnsettledReply { sessions };
+                request
+                    .replier
+                    .send::<proto::UnsettledRequest>(&reply, Payload::none());
+            }
+            proto::ReturnedRequest::METHOD => {
+                let message: proto::ReturnedRequest = request.decode().unwrap();
+                let objects = message.objects.iter().map(|name| ObjectId {
+                    ino: Ino(name.ino),
+                    generation: name.generation,
+                });
+                self.returned.borrow_mut().extend(objects);
+                request
+                    .replier
+                    .send::<proto::ReturnedRequest>(&proto::ReturnedReply {}, Payload::none());
             }
             other => panic!("method {other} to the metadata service"),
         }

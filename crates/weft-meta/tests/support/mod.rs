@@ -164,7 +164,11 @@ impl Client {
         let (session, epoch) = (self.session, self.epoch);
         let task = self.env.spawn("renewals", async move {
             loop {
-                let renew = RenewRequest { session, epoch };
+                let renew = RenewRequest {
+                    session,
+                    epoch,
+                    ..Default::default()
+                };
                 if connection.call(&renew, Payload::none()).await.is_err() {
                     return;
                 }

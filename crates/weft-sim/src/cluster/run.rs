@@ -253,9 +253,11 @@ fn scenario(
     let (errors, told) = match &happened {
         Some(happened) => {
             let faults: BTreeSet<Kind> = happened.iter().map(|fault| fault.kind).collect();
+            let grave = logs.grave();
+            let lost = invariants::losses_named::named(&grave);
             (
-                invariants::errors_are_errnos::check(&records, &errors, happened, patience),
-                invariants::no_unexpected_logs::check(&logs.grave(), &faults),
+                invariants::errors_are_errnos::check(&records, &errors, happened, &lost, patience),
+                invariants::no_unexpected_logs::check(&grave, &faults),
             )
         }
         None => (Ok(()), Ok(())),
@@ -314,6 +316,7 @@ async fn story(
     cluster.settle().await?;
     super::scrub::run(cluster).await?;
     let copies = invariants::copies_equal::check(cluster).await;
+    invariants::losses_named::acknowledge(cluster).await?;
     let reader = read_all(cluster).await?;
     noted.borrow_mut().reader = Some(reader);
     cluster.look();

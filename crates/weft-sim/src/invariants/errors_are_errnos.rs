@@ -18,7 +18,8 @@ const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
 /// A client's clock may go faster than the world's by one part in this many.
 const CLOCKS_DIFFER: u32 = 1_000;
 
-/// Judges all errors of a run. `patience`: a client's, before it gives up.
+/// Judges all errors of a run. `lost`: the inodes of which something was named as lost, and when.
+/// `patience`: a client's, before it gives up.
 ///
 /// # Errors
 /// The first one that may not be.
@@ -26,11 +27,12 @@ pub fn check(
     records: &[Record],
     errors: &[ErrorSeen],
     happened: &[Happened],
+    lost: &[(u64, u64)],
     patience: Duration,
 ) -> Result<(), String> {
     errors.iter().try_for_each(|error| {
         let record = &records[error.number];
-        judge(records, record, error, happened, patience)
+        judge(records, record, error, happened, lost, patience)
             .map_err(|why| format!("errno {}: {why}: #{} {record}", error.errno, error.number))
     })
 }
@@ -40,6 +42,7 @@ fn judge(
     record: &Record,
     error: &ErrorSeen,
     happened: &[Happened],
+    lost: &[(u64, u64)],
     patience: Duration,
 ) -> Result<(), &'static str> {
     let before = |kinds: &[Kind]| {
@@ -55,7 +58,15 @@ fn judge(
             });
             let gave_up = waited(records, record, error.at) >= patience - patience / CLOCKS_DIFFER;
             let is_gone = before(META_DIES) && is_gone(records, record);
-            if lost_session || before(DISK_FAILS) || gave_up || is_gone {
+            let source = match record.op {
+                Op::Copy { source, .. } => Some(source),
+                _ => None,
+            };
+            let is_lost = lost.iter().any(|(ino, at)| {
+                let reads = record.op.inode() == Some(*ino) || source == Some(*ino);
+                reads && *at <= error.at
+            });
+            if is_lost || lost_session || before(DISK_FAILS) || gave_up || is_gone {
                 Ok(())
             } else {
                 Err("no disk failed, the session was not lost, and it did not wait its patience")
@@ -184,7 +195,13 @@ mod tests {
         let (reply, now) = (Reply::Error(errno), (5 + seconds) * SECOND);
         history.note_error(number, &reply, now);
         history.end(number, Outcome::Known(reply), now);
-        check(&history.records(), &history.errors(), happened, PATIENCE)
+        check(
+            &history.records(),
+            &history.errors(),
+            happened,
+            &[],
+            PATIENCE,
+        )
     }
 
     fn fault(kind: Kind, from: u64) -> Happened {
@@ -253,7 +270,7 @@ mod tests {
             history.note_error(number, &Reply::Error(libc::EIO), at * SECOND);
             let errors = history.errors();
             let last = &errors[errors.len() - 1..];
-            let judged = check(&history.records(), last, &[], PATIENCE);
+            let judged = check(&history.records(), last, &[], &[], PATIENCE);
             assert_eq!(judged.is_ok(), explained, "after {at} s");
         }
         // A read has nothing to do with what was written.
@@ -267,7 +284,14 @@ mod tests {
         history.note_error(number, &Reply::Error(libc::EIO), 72 * SECOND);
         let errors = history.errors();
         let last = &errors[errors.len() - 1..];
-        assert!(check(&history.records(), last, &[], PATIENCE).is_err());
+        let lost = |ino, seconds| {
+            let named = [(ino, seconds * SECOND)];
+            check(&history.records(), last, &[], &named, PATIENCE)
+        };
+        assert!(check(&history.records(), last, &[], &[], PATIENCE).is_err());
+        assert!(lost(2, 71).is_ok());
+        assert!(lost(3, 71).is_err(), "of another file");
+        assert!(lost(2, 73).is_err(), "named too late");
     }
 
     #[test]
@@ -282,14 +306,14 @@ mod tests {
         history.note_error(number, &Reply::Error(libc::EIO), 2 * SECOND);
         let errors = history.errors();
         let died = [fault(Kind::MetaKill, 1)];
-        assert!(check(&history.records(), &errors, &died, PATIENCE).is_err());
+        assert!(check(&history.records(), &errors, &died, &[], PATIENCE).is_err());
         let list = history.begin(9, Op::List { dir: 1 }, 3 * SECOND);
         let there = |ino| Reply::Listing(vec![(b"a".to_vec(), ino, FileKind::File)]);
         history.end(list, Outcome::Known(there(2)), 4 * SECOND);
-        assert!(check(&history.records(), &errors, &died, PATIENCE).is_err());
+        assert!(check(&history.records(), &errors, &died, &[], PATIENCE).is_err());
         history.end(list, Outcome::Known(there(3)), 4 * SECOND);
-        assert!(check(&history.records(), &errors, &died, PATIENCE).is_ok());
-        assert!(check(&history.records(), &errors, &[], PATIENCE).is_err());
+        assert!(check(&history.records(), &errors, &died, &[], PATIENCE).is_ok());
+        assert!(check(&history.records(), &errors, &[], &[], PATIENCE).is_err());
     }
 
     #[test]
@@ -305,7 +329,7 @@ mod tests {
             numbers.push(number);
         }
         let (records, errors) = (history.records(), history.errors());
-        assert!(check(&records, &errors[..1], &[], PATIENCE).is_ok());
-        assert!(check(&records, &errors[1..], &[], PATIENCE).is_err());
+        assert!(check(&records, &errors[..1], &[], &[], PATIENCE).is_ok());
+        assert!(check(&records, &errors[1..], &[], &[], PATIENCE).is_err());
     }
 }

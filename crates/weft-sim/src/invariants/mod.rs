@@ -7,6 +7,7 @@ pub mod digest_equal;
 pub mod epochs_rise;
 pub mod errors_are_errnos;
 pub mod leases_exclude;
+pub mod losses_named;
 pub mod no_two_serve;
 pub mod no_unexpected_logs;
 pub mod reads_linearize;

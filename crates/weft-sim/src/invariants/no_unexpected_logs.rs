@@ -99,6 +99,14 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
         "settling files whose leases were given back",
         CONNECTION_ENDS,
     ),
+    // A client and a data server died within the same window.
+    ("lost with a data server and the client", SESSION_ENDS),
+    (
+        "the twin is back, but may have lost what it had alone",
+        &[Kind::DataPower],
+    ),
+    ("what was lost cannot be taken back", DISKS),
+    ("what was lost cannot be taken back", BAD_BLOCKS),
     // A power cut left records out of order; everything is compared then.
     ("the modified list is damaged", &[Kind::DataPower]),
     // That is what being stopped is.

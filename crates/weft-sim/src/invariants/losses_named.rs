@@ -1,0 +1,86 @@
+//! Under an asynchronous protocol what cannot be read was named (docs/protocols/losses.md): every EIO
+//! for want of a lost write has a log line of its file before it, both members of a pair name the
+//! same once they are equal, and what an operator acknowledges is read again.
+
+use crate::LogLine;
+use crate::cluster::builder::Cluster;
+use tracing::Level;
+use weft_objects::Loss;
+
+/// How the line of a data server begins that names a loss.
+const NAMED: &str = "lost with a data server and the client";
+
+/// The files of which something was named as lost, and when: virtual nanoseconds.
+pub fn named(lines: &[LogLine]) -> Vec<(u64, u64)> {
+    lines
+        .iter()
+        .filter(|line| line.level == Level::ERROR && line.message.starts_with(NAMED))
+        .filter_map(|line| Some((ino_in(&line.text)?, line.nanos)))
+        .collect()
+}
+
+/// The inode of `object=HEX.GENERATION`.
+fn ino_in(text: &str) -> Option<u64> {
+    let (_, after) = text.split_once("object=")?;
+    let (ino, _) = after.split_once('.')?;
+    u64::from_str_radix(ino, 16).ok()
+}
+
+/// Compares what the members of every pair name as lost, and acknowledges all of it as an operator
+/// would: what was synced must then be there.
+///
+/// # Errors
+/// The first difference, or a disk's error.
+pub async fn acknowledge(cluster: &Cluster) -> Result<(), String> {
+    for pair in 0..cluster.data.len() {
+        let (Some(zero), Some(one)) = (cluster.store_at(pair, 0), cluster.store_at(pair, 1)) else {
+            return Err(format!("a member of pair {pair} does not run"));
+        };
+        let (of_zero, of_one) = (zero.losses(None), one.losses(None));
+        let ranges = |losses: &[Loss]| -> Vec<_> {
+            let range = |loss: &Loss| (loss.object, loss.range.clone());
+            losses.iter().map(range).collect()
+        };
+        if ranges(&of_zero) != ranges(&of_one) {
+            return Err(format!(
+                "pair {pair}: member 0 names as lost {of_zero:?}, member 1 {of_one:?}"
+            ));
+        }
+        for store in [zero, one] {
+            for loss in &of_zero {
+                let range = std::slice::from_ref(&loss.range);
+                let cleared = store.clear_losses(loss.object, range).await;
+                cleared.map_err(|error| format!("acknowledging a loss: {error}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_data_server_names_the_file() {
+        let line = |level, message: &str, text: &str| LogLine {
+            nanos: 7,
+            node: "data 0.1".into(),
+            level,
+            target: "weft_data::losses".into(),
+            text: text.into(),
+            message: message.into(),
+        };
+        let lost = "lost with a data server and the client that wrote through it";
+        let lines = [
+            line(
+                Level::ERROR,
+                lost,
+                "lost object=00000000000000ab.3 session=4",
+            ),
+            line(Level::INFO, lost, "lost object=00000000000000ac.3"),
+            line(Level::ERROR, "other", "object=00000000000000ad.3"),
+        ];
+        assert_eq!(named(&lines), [(0xab, 7)]);
+    }
+}
