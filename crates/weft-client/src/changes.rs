@@ -8,15 +8,18 @@ use crate::announced::Places;
 use crate::core::Core;
 use crate::pairs::{Object, Pair, Pairs, Trouble};
 use crate::types::Errno;
+use crate::window::UnderWay;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
+use futures_util::{FutureExt, select_biased};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use weft_env::Mono;
 use weft_rpc::Payload;
 use weft_types::Member;
 use weft_wire::Rpc;
@@ -126,7 +129,60 @@ struct Target<'a> {
     object: Object,
     leader: Member,
     to: To,
+    /// That it brings: they count against what may be under way at a member.
+    bytes: u64,
     owing: Option<Owing<'a>>,
+}
+
+/// How long a change may still be tried. What waits for its place while the pair answers others is not
+/// in trouble, however slow the pair is.
+struct Clock<'a> {
+    pairs: &'a Pairs,
+    pair: &'a Pair,
+    /// Since when it is tried, and how long it may be.
+    began: Cell<(Mono, Duration)>,
+    waits: Cell<bool>,
+}
+
+impl<'a> Clock<'a> {
+    fn start(pairs: &'a Pairs, pair: &'a Pair) -> Clock<'a> {
+        let began = (pairs.env.now(), pairs.patience_left(pair));
+        Clock {
+            pairs,
+            pair,
+            began: Cell::new(began),
+            waits: Cell::new(false),
+        }
+    }
+
+    fn restart(&self) {
+        let began = (self.pairs.env.now(), self.pairs.patience_left(self.pair));
+        self.began.set(began);
+    }
+
+    /// Waits for a place in a member's window; one at a time.
+    async fn entered(&self, place: impl Future<Output = UnderWay<'a>>) -> UnderWay<'a> {
+        self.waits.set(true);
+        let entered = place.await;
+        self.waits.set(false);
+        self.restart();
+        entered
+    }
+
+    /// Returns when the patience is over.
+    async fn over(&self) {
+        loop {
+            let (since, limit) = self.began.get();
+            let tried = self.pairs.env.now().since(since);
+            if tried < limit {
+                self.pairs.env.sleep(limit - tried).await;
+            } else if self.waits.get() && !self.pairs.is_given_up(self.pair) {
+                self.restart();
+            } else {
+                return;
+            }
+        }
+    }
 }
 
 /// The writer may go on when one member has the change; the second copy is then owed.
@@ -151,6 +207,7 @@ trait Answered {
 impl Answered for WriteReply {
     fn take(&self, pair: &Pair, member: Member) -> bool {
         pair.told_room(member, self.room);
+        pair.window(member).told(self.window);
         !self.both
     }
 }
@@ -204,20 +261,41 @@ impl Pairs {
         settled.collect()
     }
 
-    /// One attempt at both members at the same time.
+    /// One attempt at both members at the same time. `first` is under way at the member that leads.
+    /// Where the writer may go on with one copy, that is the one: second copies are sent when
+    /// nothing else waits.
     async fn at_both<R: Rpc<Reply: Answered>>(
         &self,
-        pair: &Pair,
+        clock: &Clock<'_>,
         session: u64,
+        (leader, first): (Member, Option<(u64, UnderWay<'_>)>),
         request: &R,
         payload: Payload,
         owing: Option<Owing<'_>>,
     ) -> Result<(), (Member, Trouble)> {
+        let pair = clock.pair;
         let epoch = pair.epoch();
         let answered = Notify::new();
-        let one_copy = async |member, payload| {
-            let call = self.call(pair, member, session, request, payload);
-            let (reply, _) = call.await.map_err(|trouble| (member, trouble))?;
+        // Whether the member that leads has it.
+        let first_copy = watch::Sender::new(None);
+        let bytes = first.as_ref().map(|(bytes, _)| *bytes);
+        let first = Cell::new(first);
+        let one_copy = async |member: Member, payload| {
+            let _under_way = match bytes {
+                _ if member == leader => first.take().map(|(_, under_way)| under_way),
+                None => None,
+                Some(bytes) if owing.is_some() => {
+                    let first_copy = first_copy.subscribe();
+                    let place = self.enter_second(pair, member, bytes, first_copy);
+                    Some(clock.entered(place).await)
+                }
+                Some(bytes) => Some(clock.entered(pair.window(member).enter(bytes)).await),
+            };
+            let reply = self.call(pair, member, session, request, payload).await;
+            if member == leader {
+                first_copy.send_replace(Some(reply.is_ok()));
+            }
+            let (reply, _) = reply.map_err(|trouble| (member, trouble))?;
             reply.take(pair, member);
             if let Some(owing) = owing {
                 pair.announced.told(member, epoch, owing.confirmed_below);
@@ -246,11 +324,41 @@ impl Pairs {
         }
     }
 
+    /// A place for a second copy: when nothing else is to be sent to the member; before all else once the
+    /// first copy cannot be made or has been the only one for half as long as it may be, or the pair's
+    /// state is another.
+    async fn enter_second<'a>(
+        &self,
+        pair: &'a Pair,
+        member: Member,
+        bytes: u64,
+        mut first_copy: watch::Receiver<Option<bool>>,
+    ) -> UnderWay<'a> {
+        let due = async {
+            let ended = first_copy.wait_for(Option::is_some).await;
+            if ended.is_ok_and(|made| *made == Some(true)) {
+                self.env.sleep(self.owed_age / 2).await;
+            }
+        };
+        let window = pair.window(member);
+        let nothing_unsent = async || pair.nothing_unsent(member).await;
+        let mut last = pin!(window.enter_last(bytes, nothing_unsent).fuse());
+        let mut due = pin!(due.fuse());
+        let mut changed = pin!(pair.changed().fuse());
+        select_biased! {
+            under_way = last => return under_way,
+            () = due => {}
+            () = changed => {}
+        }
+        window.enter_next(bytes).await
+    }
+
     /// One attempt at the member that leads, or at the only one that serves.
     async fn at_one<R: Rpc<Reply: Answered>>(
         &self,
         pair: &Pair,
         (member, session, epoch): (Member, u64, u64),
+        under_way: Option<(u64, UnderWay<'_>)>,
         request: &R,
         payload: Payload,
         owing: Option<Owing<'_>>,
@@ -260,6 +368,8 @@ impl Pairs {
         // What is owed is owed under the state of the request, whatever comes meanwhile.
         let both_serve = pair.both_serve();
         let (reply, _) = self.call(pair, member, session, request, payload).await?;
+        // The member has it, and says how much it owes by what it answers.
+        drop(under_way);
         let owes = reply.take(pair, member);
         match owing {
             Some((owing, awaited)) if owes && both_serve => {
@@ -307,6 +417,7 @@ impl Pairs {
             object,
             leader,
             mut to,
+            bytes,
             mut owing,
         } = target;
         let pair = self.pair(object.pair);
@@ -314,10 +425,27 @@ impl Pairs {
         if session == 0 {
             return Err(Undone::Refused(Errno(libc::EIO)));
         }
+        let clock = Clock::start(self, &pair);
+        // Who is asked first.
+        let first_asked = || match pair.current() {
+            (Some(_), Some(_)) => Some(leader),
+            (sole, _) => sole,
+        };
         let attempt = async {
             loop {
+                let asked = first_asked();
+                let under_way = match asked {
+                    Some(member) if bytes > 0 => {
+                        let place = pair.window(member).enter(bytes);
+                        Some((bytes, clock.entered(place).await))
+                    }
+                    _ => None,
+                };
                 if core.session.id() != session {
                     return Err(Errno(libc::EIO));
+                }
+                if first_asked() != asked {
+                    continue;
                 }
                 let epoch = pair.epoch();
                 if let Some(owing) = &mut owing {
@@ -326,17 +454,18 @@ impl Pairs {
                 let request = request(epoch, to);
                 let current = pair.current();
                 let payload = payload.clone();
-                let tried = match current {
-                    (Some(_), Some(_)) if to != To::Leader => {
-                        self.at_both(&pair, session, &request, payload, owing).await
+                let tried = match (current, asked) {
+                    ((Some(_), Some(_)), Some(leader)) if to != To::Leader => {
+                        let first = (leader, under_way);
+                        self.at_both(&clock, session, first, &request, payload, owing)
+                            .await
                     }
-                    (Some(first), second) => {
-                        let member = if second.is_some() { leader } else { first };
+                    (_, Some(member)) => {
                         let at = (member, session, epoch);
-                        let done = self.at_one(&pair, at, &request, payload, owing).await;
-                        done.map_err(|trouble| (member, trouble))
+                        let done = self.at_one(&pair, at, under_way, &request, payload, owing);
+                        done.await.map_err(|trouble| (member, trouble))
                     }
-                    (None, _) => Err((leader, Trouble::Away)),
+                    (_, None) => Err((leader, Trouble::Away)),
                 };
                 let (member, trouble) = match tried {
                     Ok(()) => return Ok(()),
@@ -356,9 +485,9 @@ impl Pairs {
                 self.settle(core, &pair, epoch, member, trouble).await?;
             }
         };
-        match self.env.timeout(self.patience_left(&pair), attempt).await {
-            Ok(result) => result.map_err(Undone::Refused),
-            Err(_) => Err(Undone::InDoubt(Doubt {
+        match select(pin!(attempt), pin!(clock.over())).await {
+            Either::Left((result, _)) => result.map_err(Undone::Refused),
+            Either::Right(((), _)) => Err(Undone::InDoubt(Doubt {
                 session,
                 pair: object.pair,
                 epoch: pair.epoch(),
@@ -476,6 +605,7 @@ impl Pairs {
             object,
             leader,
             to,
+            bytes: extents.iter().map(|extent| u64::from(extent.length)).sum(),
             owing,
         };
         let done = self.do_change(core, target, make, Payload::parts_summed(parts, crc));
@@ -536,6 +666,7 @@ impl Pairs {
             object,
             leader: Member::Zero,
             to,
+            bytes: 0,
             owing: None,
         };
         let done = self.do_change(core, target, make, Payload::none());
@@ -560,6 +691,7 @@ impl Pairs {
             object,
             leader: Member::Zero,
             to: To::Both,
+            bytes: 0,
             owing: None,
         };
         let done = self.do_change(core, target, make, Payload::none());

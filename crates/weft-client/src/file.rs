@@ -138,15 +138,12 @@ impl Core {
         let handle = self.handles.file(id)?;
         let node = &handle.node;
         self.announced(node).await;
-        let flushed = if self.may_close_behind(node) {
-            self.want_flush(node);
-            self.pump();
-            Ok(())
-        } else {
-            let flushed = self.flush_data(node).await;
+        // How much room there is the first answers tell.
+        let may_close_behind = || self.may_close_behind(node);
+        let flushed = self.flush_until(node, may_close_behind).await;
+        if !may_close_behind() {
             node.state.borrow_mut().replaced &= flushed.is_err();
-            flushed
-        };
+        }
         self.want_tell(node);
         if let Some(owner) = lock_owner {
             self.drop_locks(node.ino, false, owner).await?;

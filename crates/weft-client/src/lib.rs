@@ -36,6 +36,7 @@ mod session;
 mod settings;
 mod to_the_end;
 mod types;
+mod window;
 mod writeback;
 
 pub use api::{Believed, Client, ClientError};

@@ -9,6 +9,7 @@ use crate::changes::Numbers;
 use crate::copies::{Awaited, Copies};
 use crate::core::Core;
 use crate::types::Errno;
+use crate::window::Window;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, select_biased};
@@ -68,6 +69,7 @@ struct MemberLink {
     heard: Cell<Mono>,
     /// Bytes that may still be written, as it told last.
     room: Cell<Option<u64>>,
+    window: Window,
     /// What it says of writes that it answered without their second copy.
     copies: Rc<Copies>,
 }
@@ -101,6 +103,7 @@ impl Pair {
             failed: Cell::new(None),
             heard: Cell::new(now),
             room: Cell::new(None),
+            window: Window::default(),
             copies: Rc::default(),
         };
         Pair {
@@ -162,6 +165,25 @@ impl Pair {
         }
     }
 
+    /// What may be under way at a member.
+    pub(super) fn window(&self, member: Member) -> &Window {
+        &self.members[member.index()].window
+    }
+
+    /// Returns when all that was to be sent to a member has been handed to the system, or it is not
+    /// connected.
+    pub(super) async fn nothing_unsent(&self, member: Member) {
+        let connection = self.members[member.index()].connection.borrow().clone();
+        if let Some(connection) = connection {
+            connection.sent().await;
+        }
+    }
+
+    /// Returns when the pair's state changes.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
     /// From now on what a member says of the change is kept.
     pub(super) fn await_copy(&self, member: Member, number: u64) -> Awaited<'_> {
         self.members[member.index()].copies.await_copy(number)
@@ -213,6 +235,8 @@ pub(crate) struct Pairs {
     pub(super) env: Env,
     local: Local,
     patience: Duration,
+    /// How long one member alone may have what a client goes on with.
+    pub(super) owed_age: Duration,
     pairs: RefCell<BTreeMap<u32, Rc<Pair>>>,
     pub(super) numbers: Numbers,
     /// What [`Pairs::settled`] answers has changed: the service is told at once.
@@ -246,6 +270,7 @@ impl Pairs {
                 },
             },
             patience: Duration::from_millis(settings.patience_ms),
+            owed_age: Duration::from_millis(settings.owed_ms),
             pairs: RefCell::default(),
             numbers: Numbers::default(),
             resettled: Rc::default(),
@@ -454,6 +479,12 @@ impl Pairs {
         self.patience
             .saturating_sub(troubled)
             .max(PATIENCE_LEAST.min(self.patience))
+    }
+
+    /// There has been trouble for as long as requests are tried.
+    pub(super) fn is_given_up(&self, pair: &Pair) -> bool {
+        let troubled = pair.trouble_since.get();
+        troubled.is_some_and(|since| self.env.now().since(since) >= self.patience)
     }
 
     /// After trouble: learns the pair's state, or waits a little. An errno is final.

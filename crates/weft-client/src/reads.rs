@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::pairs::{Object, Pair, Pairs, Trouble};
 use crate::types::Errno;
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use futures_util::{FutureExt, select_biased};
 use std::pin::pin;
 use std::rc::Rc;
@@ -126,10 +127,27 @@ impl Pairs {
             }
             Ok(got)
         };
-        let limit = self.patience_left(&pair);
-        match self.env.timeout(limit, attempt).await {
-            Ok(result) => result,
-            Err(_) => Err(Errno(libc::EIO)),
+        self.patiently(&pair, attempt).await
+    }
+
+    /// An attempt, or EIO when the pair has been in trouble for the whole patience: one that is slow, and
+    /// answers, is waited for.
+    async fn patiently<T>(
+        &self,
+        pair: &Pair,
+        attempt: impl Future<Output = Result<T, Errno>>,
+    ) -> Result<T, Errno> {
+        let over = async {
+            loop {
+                self.env.sleep(self.patience_left(pair)).await;
+                if self.is_given_up(pair) {
+                    return;
+                }
+            }
+        };
+        match select(pin!(attempt), pin!(over)).await {
+            Either::Left((result, _)) => result,
+            Either::Right(((), _)) => Err(Errno(libc::EIO)),
         }
     }
 
@@ -261,9 +279,6 @@ impl Pairs {
                 self.settle(core, &pair, epoch, member, trouble).await?;
             }
         };
-        match self.env.timeout(self.patience_left(&pair), attempt).await {
-            Ok(result) => result,
-            Err(_) => Err(Errno(libc::EIO)),
-        }
+        self.patiently(&pair, attempt).await
     }
 }

@@ -132,17 +132,18 @@ impl Core {
         if self.writeback.buffered.get() < self.writeback.bound {
             return Ok(());
         }
-        self.patiently(async {
-            loop {
-                let room = self.writeback.room.notified();
-                if self.writeback.buffered.get() < self.writeback.bound {
-                    return Ok(());
-                }
-                self.flush_oldest();
-                room.await;
+        loop {
+            let room = self.writeback.room.notified();
+            if self.writeback.buffered.get() < self.writeback.bound {
+                return Ok(());
             }
-        })
-        .await
+            self.flush_oldest();
+            self.patiently(async {
+                room.await;
+                Ok(())
+            })
+            .await?;
+        }
     }
 
     /// Puts written bytes into the buffer. The caller has a WRITE use and the state.
@@ -211,24 +212,38 @@ impl Core {
     /// Sends everything written to the node so far and waits until it is answered.
     ///
     /// # Errors
-    /// EIO when that takes longer than the patience. Errors of the writes themselves are left in
-    /// the node, for its handles.
+    /// EIO when nothing of it is answered for longer than the patience. Errors of the writes themselves
+    /// are left in the node, for its handles.
     pub async fn flush_data(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+        self.flush_until(node, || false).await
+    }
+
+    /// The same, but no longer than until `enough` says so; it is asked again when something of the node
+    /// is answered.
+    ///
+    /// # Errors
+    /// As [`Core::flush_data`].
+    pub async fn flush_until(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        enough: impl Fn() -> bool,
+    ) -> Result<()> {
         if node.state.borrow().buffer.is_clean() {
             return Ok(());
         }
         let round = self.want_flush(node);
         self.pump();
-        self.within(self.patience() + FLUSH_GRACE, async {
-            loop {
-                let wake = node.wake.notified();
-                if !node.state.borrow().buffer.is_outstanding(round) {
-                    return Ok(());
-                }
-                wake.await;
+        loop {
+            let wake = node.wake.notified();
+            if !node.state.borrow().buffer.is_outstanding(round) || enough() {
+                return Ok(());
             }
-        })
-        .await
+            self.within(self.patience() + FLUSH_GRACE, async {
+                wake.await;
+                Ok(())
+            })
+            .await?;
+        }
     }
 
     /// Drops what waits beyond `from` and waits for what is on its way there.
@@ -288,6 +303,7 @@ impl Core {
             let goes_on = || {
                 if owed.get().is_none() {
                     owed.set(Some(core.owe(message.bytes)));
+                    node.wake.notify_waiters();
                 }
             };
             let write = Write {

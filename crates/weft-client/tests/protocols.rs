@@ -185,6 +185,58 @@ fn a_writer_goes_on_with_one_copy_only_near_what_both_have() {
 }
 
 #[test]
+fn a_close_waits_until_the_first_answers_say_that_there_is_room() {
+    for protocol in ASYNC {
+        with_stand_ins(1, async |cluster| {
+            let a = client(&cluster, protocol, cluster.settings()).await;
+            let handle = create(&a).await;
+            let store = &cluster.stores[0];
+            store.room.set(1 << 40);
+            a.write(handle, 0, pattern(1, 8 * MIB), false)
+                .await
+                .unwrap();
+            // Both have something of it, and not the rest.
+            while a.figures().owed_bytes == 0 && a.figures().buffered_bytes == 8 * MIB as u64 {
+                cluster.env.sleep(Duration::from_micros(20)).await;
+            }
+            store.copies_hang.set(true);
+            let closed = cluster.env.timeout(WHILE, a.flush(handle, None)).await;
+            assert_eq!(closed, Ok(Ok(())), "{protocol:?}");
+            let synced = cluster.env.timeout(WHILE, a.fsync(handle, false)).await;
+            assert!(synced.is_err(), "{protocol:?}");
+            store.copies_hang.set(false);
+            a.fsync(handle, false).await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn what_waits_behind_others_has_as_much_patience() {
+    for protocol in ALL {
+        with_stand_ins(1, async |cluster| {
+            let settings = Settings {
+                patience_ms: 2_000,
+                ..cluster.settings()
+            };
+            let a = client(&cluster, protocol, settings).await;
+            let handle = create(&a).await;
+            let store = &cluster.stores[0];
+            // One piece at a time: all of them take longer than a client's patience.
+            store.window.set(1);
+            store.write_delay.set(Duration::from_millis(400));
+            let data = pattern(1, 4 * MIB);
+            a.write(handle, 0, data.clone(), false).await.unwrap();
+            let begun = cluster.env.now();
+            a.fsync(handle, false).await.unwrap();
+            let took = cluster.env.now().since(begun);
+            assert!(took > Duration::from_secs(3), "{took:?}, {protocol:?}");
+            store.write_delay.set(Duration::ZERO);
+            assert!(read(&a, handle, 4 * MIB).await == data, "{protocol:?}");
+        });
+    }
+}
+
+#[test]
 fn what_the_leader_had_to_make_equal_lets_no_writer_go_on_near_it() {
     with_stand_ins(1, async |cluster| {
         let settings = Settings {

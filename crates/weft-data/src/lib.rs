@@ -25,6 +25,7 @@
 mod alone;
 mod fence;
 mod forward;
+mod intake;
 mod link;
 mod locks;
 mod losses;

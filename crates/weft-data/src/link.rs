@@ -1,11 +1,16 @@
-//! The connection to the twin: made when its address is known, kept, watched by pings, made again.
+//! The connections to the twin: made when its address is known, kept, watched by pings, made again. They
+//! are one link: it breaks when one of them does.
+//!
+//! Second copies go over whichever has least to send, all else over the first. A single one would have
+//! the share of one client of a link that many clients fill, and would be long in recovering from each
+//! packet that is lost there, while nobody can write faster than the copies are made.
 //!
 //! A link that breaks is reported at once in a beat (`twin_lost`), and while both members are to
 //! have every write, the report stands until the metadata service has decided another state: what
 //! was on its way when the link broke is held for that decision, so it must come.
 
 use crate::server::Node;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, join_all, select, select_all};
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::rc::Rc;
@@ -18,11 +23,14 @@ use weft_wire::{Failed, Rpc};
 /// First and longest wait between two attempts to connect.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
 
+/// Connections of a link.
+const LANES: usize = 4;
+
 #[derive(Clone)]
 enum State {
     /// Not tried yet.
     Idle,
-    Up(Connection),
+    Up([Connection; LANES]),
     Broken,
 }
 
@@ -78,26 +86,45 @@ impl Link {
         request: &R,
         payload: impl Into<Payload>,
     ) -> Result<(R::Reply, bytes::Bytes), TwinError> {
-        let connection = loop {
+        let [first, ..] = self.lanes().await?;
+        answer_of(first.call(request, payload).await)
+    }
+
+    /// Sends the twin a second copy. What is sent later may come to it earlier.
+    pub async fn copy<R: Rpc>(
+        &self,
+        request: &R,
+        payload: impl Into<Payload>,
+    ) -> Result<(R::Reply, bytes::Bytes), TwinError> {
+        let lanes = self.lanes().await?;
+        let [first, others @ ..] = &lanes;
+        let mut least = first;
+        for lane in others {
+            if lane.unsent() < least.unsent() {
+                least = lane;
+            }
+        }
+        answer_of(least.call(request, payload).await)
+    }
+
+    async fn lanes(&self) -> Result<[Connection; LANES], TwinError> {
+        loop {
             let changed = self.changed.notified();
             match &*self.state.borrow() {
-                State::Up(connection) => break connection.clone(),
+                State::Up(lanes) => return Ok(lanes.clone()),
                 State::Broken => return Err(TwinError::Lost),
                 State::Idle => {}
             }
             changed.await;
-        };
-        match connection.call(request, payload).await {
-            Ok(answer) => Ok(answer),
-            Err(CallError::Failed(failed)) => Err(TwinError::Failed(failed)),
-            Err(CallError::Lost(_)) => Err(TwinError::Lost),
         }
     }
 
     /// Closes it for good: the server stops.
     pub fn close(&self) {
-        if let State::Up(connection) = &*self.state.borrow() {
-            connection.close("the server stops");
+        if let State::Up(lanes) = &*self.state.borrow() {
+            for lane in lanes {
+                lane.close("the server stops");
+            }
         }
     }
 
@@ -110,6 +137,13 @@ impl Link {
     }
 }
 
+fn answer_of<R>(answer: Result<R, CallError>) -> Result<R, TwinError> {
+    answer.map_err(|error| match error {
+        CallError::Failed(failed) => TwinError::Failed(failed),
+        CallError::Lost(_) => TwinError::Lost,
+    })
+}
+
 /// Keeps the link until the server stops.
 pub(crate) async fn run(node: Rc<Node>) {
     let link = &node.link;
@@ -120,18 +154,17 @@ pub(crate) async fn run(node: Rc<Node>) {
             link.changed.notified().await;
             continue;
         }
-        match connect(&node, &address).await {
-            Ok(connection) => {
+        match connect_all(&node, &address).await {
+            Ok(lanes) => {
                 tracing::debug!(twin = %address, "link to the twin is up");
-                link.set(State::Up(connection.clone()));
+                link.set(State::Up(lanes.clone()));
                 node.registration.beat_now();
                 let patience = Duration::from_millis(node.settings.link_patience_ms);
-                let silent = connection.silent(patience);
-                let why = match select(pin!(connection.closed()), pin!(silent)).await {
-                    Either::Left((why, _)) => why,
-                    Either::Right(_) => format!("silent for {patience:?}"),
-                };
-                connection.close(&why);
+                let ends = lanes.iter().map(|lane| Box::pin(end_of(lane, patience)));
+                let (why, ..) = select_all(ends).await;
+                for lane in &lanes {
+                    lane.close(&why);
+                }
                 link.set(State::Broken);
                 node.registration.beat_now();
                 tracing::info!(twin = %address, why, "link to the twin is broken");
@@ -153,6 +186,29 @@ pub(crate) async fn run(node: Rc<Node>) {
                 let _: Result<(), weft_env::Elapsed> = node.env.timeout(backoff, moved).await;
                 backoff = (backoff * 2).min(BACKOFF[1]);
             }
+        }
+    }
+}
+
+/// Why a connection is at its end, once it is.
+async fn end_of(lane: &Connection, patience: Duration) -> String {
+    match select(pin!(lane.closed()), pin!(lane.silent(patience))).await {
+        Either::Left((why, _)) => why,
+        Either::Right(_) => format!("silent for {patience:?}"),
+    }
+}
+
+async fn connect_all(node: &Rc<Node>, address: &str) -> Result<[Connection; LANES], String> {
+    let lanes = join_all((0..LANES).map(|_| connect(node, address))).await;
+    let why = lanes.iter().find_map(|lane| lane.as_ref().err().cloned());
+    let lanes: Vec<Connection> = lanes.into_iter().flatten().collect();
+    match <[Connection; LANES]>::try_from(lanes) {
+        Ok(lanes) => Ok(lanes),
+        Err(some) => {
+            for lane in some {
+                lane.close("another one of the link was not made");
+            }
+            Err(why.unwrap_or_default())
         }
     }
 }

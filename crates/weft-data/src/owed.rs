@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use weft_pair::Now;
 use weft_types::ObjectId;
 
@@ -43,12 +44,19 @@ impl Held {
 pub(crate) struct Owed {
     bytes_max: u64,
     age_max: Duration,
-    inner: Rc<RefCell<Inner>>,
+    shared: Rc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    inner: RefCell<Inner>,
+    /// Wakes one of those that wait until they may owe.
+    less: Notify,
 }
 
 /// One second copy that is owed, until it is dropped.
 pub(crate) struct Debt {
-    inner: Rc<RefCell<Inner>>,
+    shared: Rc<Shared>,
     number: u64,
 }
 
@@ -68,13 +76,26 @@ impl Owed {
         Owed {
             bytes_max,
             age_max,
-            inner: Rc::default(),
+            shared: Rc::default(),
+        }
+    }
+
+    /// So many bytes of an object are owed from the moment on at which there may be more. For ever, if
+    /// they are more than may ever be.
+    pub async fn when_allowed(&self, object: ObjectId, bytes: u64, now: impl Fn() -> Now) -> Debt {
+        loop {
+            if let Some(debt) = self.begin(object, bytes, now()) {
+                // There may be room for the next one, too.
+                self.shared.less.notify_one();
+                return debt;
+            }
+            self.shared.less.notified().await;
         }
     }
 
     /// So many bytes of an object are owed from now on, if there may be more.
-    pub fn begin(&self, object: ObjectId, bytes: u64, now: Now) -> Option<Debt> {
-        let inner = &mut *self.inner.borrow_mut();
+    fn begin(&self, object: ObjectId, bytes: u64, now: Now) -> Option<Debt> {
+        let inner = &mut *self.shared.inner.borrow_mut();
         let oldest = inner.writes.first_key_value();
         if oldest.is_some_and(|(_, write)| now >= write.since + self.age_max)
             || inner.bytes + bytes > self.bytes_max
@@ -91,20 +112,20 @@ impl Owed {
         };
         inner.writes.insert(number, write);
         Some(Debt {
-            inner: self.inner.clone(),
+            shared: self.shared.clone(),
             number,
         })
     }
 
     /// How long this member owed second copies that it has made since.
     pub fn held(&self) -> Held {
-        self.inner.borrow().held
+        self.shared.inner.borrow().held
     }
 
     /// What would be lost with this member if no client had kept it: what it owes, and what clients
     /// owe (`theirs`: object, since when, bytes).
     pub fn exposure(&self, theirs: Vec<(ObjectId, Now, u64)>, now: Now) -> Exposure {
-        let inner = self.inner.borrow();
+        let inner = self.shared.inner.borrow();
         let ours = inner.writes.values();
         let ours = ours.map(|write| (write.object, write.since, write.bytes));
         let mut objects = BTreeSet::new();
@@ -122,7 +143,7 @@ impl Owed {
 impl Debt {
     /// The second copy is made.
     pub fn paid(self, now: Now) {
-        let inner = &mut *self.inner.borrow_mut();
+        let inner = &mut *self.shared.inner.borrow_mut();
         if let Some(write) = inner.writes.get(&self.number) {
             inner.held.add(now.saturating_sub(write.since));
         }
@@ -131,16 +152,19 @@ impl Debt {
 
 impl Drop for Debt {
     fn drop(&mut self) {
-        let inner = &mut *self.inner.borrow_mut();
+        let inner = &mut *self.shared.inner.borrow_mut();
         if let Some(write) = inner.writes.remove(&self.number) {
             inner.bytes -= write.bytes;
         }
+        self.shared.less.notify_one();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
+    use std::pin::pin;
     use weft_types::Ino;
 
     fn object(ino: u64) -> ObjectId {
@@ -148,6 +172,27 @@ mod tests {
             ino: Ino(ino),
             generation: 0,
         }
+    }
+
+    #[test]
+    fn what_could_not_be_owed_is_when_less_is() {
+        let owed = Owed::new(100, Duration::from_secs(1));
+        let first = owed.begin(object(1), 60, Now::ZERO).unwrap();
+        let second = owed.begin(object(1), 40, Now::ZERO).unwrap();
+        let now = || Now::ZERO;
+        let mut third = pin!(owed.when_allowed(object(2), 30, now));
+        let mut fourth = pin!(owed.when_allowed(object(2), 10, now));
+        assert!((&mut third).now_or_never().is_none());
+        assert!((&mut fourth).now_or_never().is_none());
+        drop(second);
+        // One after the other, as long as there is room.
+        let third = third.now_or_never().unwrap();
+        let fourth = fourth.now_or_never().unwrap();
+        assert!(owed.begin(object(2), 1, Now::ZERO).is_none());
+        drop((first, third, fourth));
+        let never = Owed::new(0, Duration::from_secs(1));
+        let never = never.when_allowed(object(2), 1, now);
+        assert!(never.now_or_never().is_none());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The server as a whole: its state in force, who is asked what, starting and stopping.
 
 use crate::alone::Alone;
+use crate::intake::Intake;
 use crate::link::{self, Link};
 use crate::locks::Locks;
 use crate::marks::{self, Marks};
@@ -82,6 +83,7 @@ pub(crate) struct Node {
     pub locks: Locks,
     pub marks: Marks,
     pub owed: Owed,
+    pub intake: Intake,
     pub alone: Alone,
     pub sessions: RefCell<Sessions>,
     pub link: Link,
@@ -556,6 +558,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         marks: Marks::default(),
         alone,
         owed: Owed::new(settings.owed_bytes, Duration::from_millis(settings.owed_ms)),
+        intake: Intake::new(settings.intake_bytes),
         sessions: RefCell::default(),
         link: Link::new(),
         registration: Registration::new(),

@@ -40,6 +40,9 @@ pub struct Settings {
     /// `server-async`: once the oldest of them has been so for this long, nothing more is
     /// acknowledged alone.
     pub owed_ms: u64,
+    /// Bytes of writes that all clients together should have under way at this server: as much as keeps
+    /// links and disks busy. Each that writes gets an equal part, but not less than one message.
+    pub intake_bytes: u64,
     /// Marks of the modified list survive a power cut before the write they announce begins. Costs
     /// a flush for each region that is newly written.
     pub sync_marks: bool,
@@ -63,6 +66,7 @@ impl Default for Settings {
             clear_after_ms: 60_000,
             owed_bytes: 64 << 20,
             owed_ms: 1_000,
+            intake_bytes: 4 << 20,
             sync_marks: false,
         }
     }

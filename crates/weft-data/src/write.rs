@@ -8,11 +8,14 @@ use crate::marks::{Ended, Intent};
 use crate::server::{Node, from_name, to_name};
 use crate::settle::{self, Manner, Unsettled};
 use bytes::Bytes;
-use futures_util::future::join;
+use futures_util::future::{Either, join, select};
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::ops::Range;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use weft_objects::{Extent, OBJECT_BYTES_MAX, Purpose, regions_of};
 use weft_pair::{Answer, Copied, Course, Duplicates, Mode, PairState, Rule};
 use weft_rpc::{Connection, Payload, Replier, Request};
@@ -315,19 +318,27 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
         let _loaded = node.loaded();
         let unanswered = Cell::new(Some(request.replier));
         let debt = Cell::new(None);
-        let goes_on = || {
-            let owes = || node.owed.begin(object, change.bytes(), node.now());
-            if let Some(replier) = unanswered.take() {
-                match owes() {
-                    Some(begun) => {
-                        debt.set(Some(begun));
-                        reply_to_write(&node, replier, false);
-                    }
-                    None => unanswered.set(Some(replier)),
-                }
+        let own_copy_made = Notify::new();
+        let goes_on = || own_copy_made.notify_one();
+        // A write that could not be owed at first, since too much was, is owed as soon as less is.
+        let owing = async {
+            own_copy_made.notified().await;
+            let now = || node.now();
+            let begun = node.owed.when_allowed(object, change.bytes(), now).await;
+            // Under another state the client sends it again.
+            if node.side.borrow().epoch() == asker.epoch
+                && let Some(replier) = unanswered.take()
+            {
+                debt.set(Some(begun));
+                reply_to_write(&node, &asker, replier, false);
             }
+            std::future::pending::<Infallible>().await
         };
-        let ended = lead(&node, &asker, object, &change, rule, ticket, &goes_on).await;
+        let leading = lead(&node, &asker, object, &change, rule, ticket, &goes_on);
+        let ended = match select(pin!(leading), pin!(owing)).await {
+            Either::Left((ended, _)) => ended,
+            Either::Right((never, _)) => match never {},
+        };
         if ended.is_ok() {
             node.metrics.writes.inc();
             node.metrics.written_bytes.inc_by(change.bytes());
@@ -342,7 +353,7 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
             debt.paid(node.now());
         }
         match (unanswered.take(), ended) {
-            (Some(replier), Ok(both)) => reply_to_write(&node, replier, both),
+            (Some(replier), Ok(both)) => reply_to_write(&node, &asker, replier, both),
             (Some(replier), Err(failed)) => replier.fail(failed),
             (None, ended) => connection.notify(&proto::Copied {
                 operation: asker.operation,
@@ -352,13 +363,14 @@ pub(crate) fn on_write(node: &Rc<Node>, connection: &Connection, request: Reques
     });
 }
 
-fn reply_to_write(node: &Node, replier: Replier, both: bool) {
+fn reply_to_write(node: &Node, asker: &Asker, replier: Replier, both: bool) {
     let room = if both {
         node.room().min(node.twin_room.get())
     } else {
         node.room()
     };
-    let reply = proto::WriteReply { both, room };
+    let window = node.intake.window(asker.session(), node.now());
+    let reply = proto::WriteReply { both, room, window };
     replier.send::<proto::WriteRequest>(&reply, Payload::none());
 }
 
@@ -714,7 +726,7 @@ async fn send(
     payload: Payload,
 ) -> Forwarded {
     loop {
-        match node.link.call(request, payload.clone()).await {
+        match node.link.copy(request, payload.clone()).await {
             Ok((reply, _)) if reply.bad_blocks.is_empty() => {
                 node.twin_room.set(reply.room);
                 return Forwarded::Copied(Copied::Done);

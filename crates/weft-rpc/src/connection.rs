@@ -467,6 +467,19 @@ impl Connection {
         );
     }
 
+    /// Bytes that have not been handed to the system yet.
+    pub fn unsent(&self) -> usize {
+        self.0.outgoing_bytes.get()
+    }
+
+    /// Returns when all has been handed to the system, or the connection is closed.
+    pub async fn sent(&self) {
+        while self.unsent() > 0 && self.is_open() {
+            let drained = self.0.drained.notified();
+            drained.await;
+        }
+    }
+
     /// Returns when the other side has been silent for `patience` from now on: no byte came from it, and
     /// it took none that waited for room, though it was asked whether it is there. A side that is slow,
     /// or behind a link that is full, is not silent.

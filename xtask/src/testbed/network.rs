@@ -23,14 +23,16 @@ const NODES_MAX: usize = 1000;
 /// transfer does not see the rate.
 const BURST_BYTES: u64 = 32 << 10;
 /// Largest packet that the kernel hands on before it is cut to size: within a burst, or tbf cuts it
-/// to 1500 bytes, and the processor's time for so many packets would be the limit.
-const PACKET_BYTES: u64 = 16 << 10;
-/// What most systems have. A default of BBR would lose many packets in queues this short, and thin
-/// streams of heartbeats with them.
-const CONGESTION: &str = "echo cubic > /proc/sys/net/ipv4/tcp_congestion_control";
+/// to 1500 bytes, and the processor's time for so many packets would be the limit. Not more than a few
+/// frames: a full queue drops it as a whole, which no switch does, and TCP recovers badly from that.
+const PACKET_BYTES: u64 = 4 << 10;
+/// What most systems have, or what every kernel has. A default of BBR takes a link's bursts for its rate,
+/// and loses many packets in queues this short, thin streams of heartbeats with them.
+const CONGESTION: &str = "cd /proc/sys/net/ipv4; (echo cubic > tcp_congestion_control) 2>/dev/null || \
+    echo reno > tcp_congestion_control";
 /// How long a packet may wait in a link's queue before it is dropped: as in a switch with some
 /// buffer. Heartbeats share the link with data and wait as long.
-const QUEUE: &str = "50ms";
+const QUEUE_MILLIS: u64 = 20;
 
 /// Below, one full packet takes longer than a queue holds.
 const RATE_MIN: u64 = 1_000_000;
@@ -271,10 +273,11 @@ fn shape(space: &str, device: &str, rate: Option<Rate>, is_cut: bool) -> Outcome
     let kind = match rate {
         _ if is_cut => "blackhole".to_owned(),
         Some(rate) => format!(
-            "tbf rate {}bit burst {} latency {QUEUE}",
+            "tbf rate {}bit burst {} limit {}",
             rate.0,
             // Two milliseconds' worth where that is more.
-            BURST_BYTES.max(rate.0 / 8 / 500)
+            BURST_BYTES.max(rate.0 / 8 / 500),
+            rate.0 / 8 / 1000 * QUEUE_MILLIS + BURST_BYTES,
         ),
         None => "pfifo limit 1000".to_owned(),
     };

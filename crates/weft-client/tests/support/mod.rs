@@ -70,6 +70,8 @@ pub struct Store {
     pub write_delay: Cell<Duration>,
     /// Room for more, as it is told.
     pub room: Cell<u64>,
+    /// Told with each answer to a write.
+    pub window: Cell<u64>,
 }
 
 pub struct Member {
@@ -283,7 +285,7 @@ fn on_request(
                     }
                 }
                 assert_eq!(at, payload.len());
-                let room = store.room.get();
+                let (room, window) = (store.room.get(), store.window.get());
                 let copied = async {
                     while store.copies_hang.get() {
                         pause.sleep(Duration::from_millis(2)).await;
@@ -292,11 +294,16 @@ fn on_request(
                 let by_leader = write.protocol == Protocol::ServerAsync as i32;
                 if !by_leader && me == 1 {
                     copied.await;
-                    let reply = WriteReply { both: true, room };
+                    let reply = WriteReply {
+                        both: true,
+                        room,
+                        window,
+                    };
                     replier.send::<WriteRequest>(&reply, Payload::none());
                 } else {
                     let both = !by_leader;
-                    replier.send::<WriteRequest>(&WriteReply { both, room }, Payload::none());
+                    replier
+                        .send::<WriteRequest>(&WriteReply { both, room, window }, Payload::none());
                     if by_leader {
                         copied.await;
                         let errno = store.copy_errno.get();
@@ -481,6 +488,9 @@ impl Cluster {
             .unwrap();
         let address = server.address().to_owned();
         let stores: Vec<Rc<Store>> = (0..pairs).map(|_| Rc::default()).collect();
+        for store in &stores {
+            store.window.set(64 << 20);
+        }
         let cluster = Cluster {
             env: env.clone(),
             kind,

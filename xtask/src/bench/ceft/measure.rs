@@ -69,6 +69,7 @@ impl Client {
 }
 
 /// Whom to measure.
+#[derive(Clone, Copy)]
 pub struct Subject<'a> {
     /// The binary.
     pub weft: &'a Path,

@@ -29,6 +29,8 @@ const PROTOCOLS: [&str; 5] = [
     "client-sync",
     "hybrid",
 ];
+/// Half of the servers and all of them without mirroring, and mirrored.
+const CLUSTERS: [&str; 3] = ["half", "mirrored", "all"];
 /// Shown as systems beside the protocols.
 const HALF: &str = "half, no mirroring";
 const ALL: &str = "all, no mirroring";
@@ -39,7 +41,13 @@ const GOAL_ASYNC: f64 = 1.0;
 /// Of no mirroring, for one client whose own link is the limit.
 const GOAL_ONE: f64 = 0.95;
 /// A slow server's link has this part of the rate.
-const SLOW_PART: u64 = 4;
+const SLOW_PART: u64 = 10;
+/// What one client reads alone.
+const LARGE_BYTES: u64 = 64 << 20;
+/// A large read from both copies, of half the servers without mirroring.
+const GOAL_READ: f64 = 1.8;
+/// The same with one server slow, of half the servers that are all well.
+const GOAL_READ_SLOW: f64 = 0.9;
 
 /// What to measure, and how long.
 #[derive(Args)]
@@ -54,6 +62,9 @@ pub struct CeftOptions {
     /// Only these protocols (and no mirroring).
     #[arg(long, value_delimiter = ',', default_values = PROTOCOLS, value_parser = PROTOCOLS)]
     protocols: Vec<String>,
+    /// Only these clusters; the goals are beside `half`.
+    #[arg(long, value_delimiter = ',', default_values = CLUSTERS, value_parser = CLUSTERS)]
+    clusters: Vec<String>,
     /// Up to this many clients; by default twice the servers.
     #[arg(long)]
     clients: Option<usize>,
@@ -172,7 +183,7 @@ pub fn run(options: &CeftOptions) -> Outcome {
         absent: Vec::new(),
     };
     for round in 1..=options.rounds.max(1) {
-        for run in runs(&servers) {
+        for run in runs(&servers, &options.clusters) {
             println!(
                 "== {} {}, round {round} of {}",
                 run.set, run.system, options.rounds
@@ -206,7 +217,7 @@ pub fn run(options: &CeftOptions) -> Outcome {
 }
 
 /// The clusters of each set of servers: mirrored, half and all without mirroring.
-fn runs(servers: &[usize]) -> Vec<Run> {
+fn runs(servers: &[usize], clusters: &[String]) -> Vec<Run> {
     let of = |servers: usize| {
         let run = |system: &str, servers_used: usize, is_mirrored| Run {
             set: format!("{0}+{0}", servers / 2),
@@ -220,7 +231,12 @@ fn runs(servers: &[usize]) -> Vec<Run> {
             run(ALL, servers, false),
         ]
     };
-    servers.iter().flat_map(|&servers| of(servers)).collect()
+    let wanted = |(_, name): &(Run, &str)| clusters.iter().any(|cluster| cluster == name);
+    servers
+        .iter()
+        .flat_map(|&servers| of(servers).into_iter().zip(CLUSTERS).filter(wanted))
+        .map(|(run, _)| run)
+        .collect()
 }
 
 /// Servers of the set that a run belongs to.
@@ -347,7 +363,8 @@ fn on_cluster(
     )
 }
 
-/// As many clients as the set has servers: all links of both copies together are what limits them.
+/// Reads where the servers' links are the limit and the clients' are not: by one client, and by as many
+/// as the set has servers; all of them well, and one slow.
 fn reads(
     bed: &mut Bed,
     subject: &Subject<'_>,
@@ -364,15 +381,33 @@ fn reads(
     {
         return Ok(());
     }
-    let read = subject.measure(bed, clients, Work::Read);
-    if let Some(point) = figures.point(run, "read", clients, read) {
-        figures.add(run, "read", clients, point.raw, "MB/s");
+    // The first client's file goes on.
+    let large = Subject {
+        bytes: LARGE_BYTES,
+        ..*subject
+    };
+    set_clients_rate(bed, clients, None)?;
+    let written = large.measure(bed, 1, Work::Prepare);
+    let readers = match figures.point(run, "a large file to be read", 1, written) {
+        Some(_) => &[(&large, 1), (subject, clients)][..],
+        None => &[(subject, clients)],
+    };
+    for (parts, what) in [(1, "read"), (SLOW_PART, "read, one server slow")] {
+        bed.set_rate("s0", Some(rate.part(parts)))?;
+        for &(subject, clients) in readers {
+            let read = subject.measure(bed, clients, Work::Read);
+            if let Some(point) = figures.point(run, what, clients, read) {
+                figures.add(run, what, clients, point.raw, "MB/s");
+            }
+        }
     }
-    bed.set_rate("s0", Some(rate.part(SLOW_PART)))?;
-    let read = subject.measure(bed, clients, Work::Read);
     bed.set_rate("s0", Some(rate))?;
-    if let Some(point) = figures.point(run, "read, one server slow", clients, read) {
-        figures.add(run, "read, one server slow", clients, point.raw, "MB/s");
+    set_clients_rate(bed, clients, Some(rate))
+}
+
+fn set_clients_rate(bed: &mut Bed, clients: usize, rate: Option<Rate>) -> Outcome {
+    for client in 0..clients {
+        bed.set_rate(&format!("c{client}"), rate)?;
     }
     Ok(())
 }
@@ -426,12 +461,24 @@ fn set_goals(lines: &mut Vec<Line>) {
                 let goal = system.starts_with("server-").then_some(GOAL_ONE);
                 lines.push(line.beside(HALF, base.value, goal));
             }
-        } else if what.starts_with("read")
-            && let (Some(line), Some(base)) =
-                (curve.first(), beside(HALF).and_then(|base| base.first()))
-        {
-            lines.push(line.beside(HALF, base.value, None));
+        } else if let Some(goal) = goal_of_reads(what) {
+            // A slow server stands for a hot one: beside the baseline as it is when all are well.
+            let well = curves.get(&(format!("{set} read"), HALF.to_owned()));
+            for line in curve {
+                let mut all = well.into_iter().flatten();
+                if let Some(base) = all.find(|base| base.case == line.case) {
+                    lines.push(line.beside(HALF, base.value, Some(goal)));
+                }
+            }
         }
+    }
+}
+
+fn goal_of_reads(figure: &str) -> Option<f64> {
+    match figure {
+        "read" => Some(GOAL_READ),
+        "read, one server slow" => Some(GOAL_READ_SLOW),
+        _ => None,
     }
 }
 
@@ -450,7 +497,8 @@ mod tests {
 
     #[test]
     fn each_set_is_measured_beside_half_and_all_of_its_servers() {
-        let runs = runs(&[8]);
+        let all = CLUSTERS.map(str::to_owned);
+        let runs = runs(&[8], &all);
         let shapes: Vec<(usize, bool)> = runs
             .iter()
             .map(|run| (run.servers, run.is_mirrored))
@@ -460,6 +508,8 @@ mod tests {
             runs.iter()
                 .all(|run| run.set == "4+4" && set_size(run) == 8)
         );
+        let mirrored = super::runs(&[8, 16], &all[1..2]);
+        assert!(mirrored.iter().all(|run| run.is_mirrored) && mirrored.len() == 2);
     }
 
     #[test]
@@ -493,6 +543,15 @@ mod tests {
             line("client-async", "8 clients", 39.0),
             line("hybrid", "8 clients", 20.0),
         ];
+        let read = |system: &str, figure: &str, value| {
+            Line::of("ceft", system, figure, "1 client", value, "MB/s")
+        };
+        lines.extend([
+            read(HALF, "4+4 read", 10.0),
+            read(HALF, "4+4 read, one server slow", 2.0),
+            read("server-sync", "4+4 read", 17.0),
+            read("server-sync", "4+4 read, one server slow", 9.0),
+        ]);
         set_goals(&mut lines);
         let find = |system: &str, figure: &str| {
             let mut all = lines.iter().filter(|line| line.baseline.is_some());
@@ -508,6 +567,10 @@ mod tests {
         assert_eq!(find("client-async", "files"), Some((Some(0.5), None)));
         assert_eq!(find("hybrid", "peak"), Some((Some(0.5), None)));
         assert_eq!(find("hybrid", "files"), None);
+        let reads = find("server-sync", "4+4 read");
+        assert_eq!(reads, Some((Some(1.7), Some(false))));
+        let slow = find("server-sync", "slow");
+        assert_eq!(slow, Some((Some(0.9), Some(true))));
     }
 
     #[test]
