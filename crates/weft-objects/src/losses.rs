@@ -14,7 +14,7 @@
 //! seldom there at all; without it nothing is lost.
 
 use crate::error::{Error, IoContext, Result};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,9 @@ pub(crate) struct Losses {
     known: RefCell<Map>,
     /// Held while the file is written.
     writing: Mutex<()>,
+    /// A change failed: the file may hold it or not, so the next one is written even if it changes
+    /// nothing of what is known.
+    is_in_doubt: Cell<bool>,
 }
 
 /// The parts of `of` that are in none of `cuts`.
@@ -116,6 +119,7 @@ impl Losses {
             store_id,
             known: RefCell::new(known),
             writing: Mutex::new(()),
+            is_in_doubt: Cell::new(false),
         })
     }
 
@@ -171,7 +175,7 @@ impl Losses {
                 .iter()
                 .any(|range| touching(map, object, range).next().is_some())
         };
-        if !concerned(&self.known.borrow()) {
+        if !self.is_in_doubt.get() && !concerned(&self.known.borrow()) {
             return Ok(());
         }
         self.change(|map| {
@@ -225,12 +229,14 @@ impl Losses {
     async fn change(&self, change: impl FnOnce(&mut Map) -> bool) -> Result<()> {
         let _turn = self.writing.lock().await;
         let mut new = self.known.borrow().clone();
-        if !change(&mut new) {
+        if !change(&mut new) && !self.is_in_doubt.get() {
             return Ok(());
         }
+        self.is_in_doubt.set(true);
         let content = encode(&new, self.store_id);
         let written = self.env.replace_file(&self.path, content).await;
         written.context("write", &self.path)?;
+        self.is_in_doubt.set(false);
         *self.known.borrow_mut() = new;
         Ok(())
     }

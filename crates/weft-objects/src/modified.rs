@@ -275,8 +275,16 @@ pub(crate) struct Modified {
 impl Modified {
     /// Writes an empty log.
     pub async fn create(env: &Env, dir: &Path, store_id: u128) -> Result<()> {
+        Modified::create_with(env, dir, store_id, &[]).await
+    }
+
+    /// Writes a log of these records: all of them or none, whatever ends the process.
+    async fn create_with(env: &Env, dir: &Path, store_id: u128, records: &[Record]) -> Result<()> {
         let path = dir.join(FILE);
         let mut content = encode_header(store_id);
+        for (number, record) in (1..).zip(records) {
+            record.encode(number, &mut content);
+        }
         content.resize(EXTENT_BYTES as usize, 0);
         let written = env.replace_file(&path, content).await;
         written.context("write", &path)
@@ -290,16 +298,9 @@ impl Modified {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 // It is made before the store's identity: somebody has taken it away.
                 tracing::error!(path = %path.display(), "the modified list is gone: everything may differ from the twin");
-                Modified::create(&env, &dir, store_id).await?;
-                let file = env
-                    .open(&path, OpenMode::Write)
-                    .await
-                    .context("open", &path)?;
-                let mut everything = Vec::new();
-                Record::Everything.encode(1, &mut everything);
-                let noted = file.write_at(RECORD as u64, vec![everything.into()]).await;
-                noted.context("write", &path)?;
-                file
+                Modified::create_with(&env, &dir, store_id, &[Record::Everything]).await?;
+                let made = env.open(&path, OpenMode::Write).await;
+                made.context("open", &path)?
             }
             opened => opened.context("open", &path)?,
         };
@@ -316,12 +317,16 @@ impl Modified {
             Found::Damaged => {
                 tracing::error!(path = %path.display(), "the modified list is damaged: everything may differ from the twin");
                 memory.everything = true;
-                // Should no new one be made now, the damaged one says the same to the next start.
-                memory.exhausted = true;
                 memory.tail = memory.capacity;
                 false
             }
         };
+        // Should no new one be made now, the next start finds the same in this one: no mark need be in it.
+        memory.exhausted = memory.everything;
+        // The life before may have ended before it had made stable what it wrote: that counts as one
+        // record more, which a durable mark has to wait for.
+        memory.appended = 1;
+        memory.flushed = 1;
         let list = Modified {
             env,
             dir,
@@ -333,6 +338,9 @@ impl Modified {
         };
         if let Err(error) = list.compact().await {
             tracing::warn!(%error, "cannot write the modified list anew; the old one is used");
+            // Names, too, it may have left for a power cut to take: this one's, and those of what else
+            // lies here and is believed from now on.
+            list.sync_name(0).await?;
             if torn {
                 let tail = list.memory.borrow().tail;
                 let rest = list.memory.borrow().capacity - tail;

@@ -196,7 +196,7 @@ impl Store {
     /// Notes the pair's epoch and whether this member is current in it; stable when it returns.
     ///
     /// # Errors
-    /// [`Error::Io`]; the old record then stands.
+    /// [`Error::Io`]; the old record then stands, but the next start may find the new one.
     pub async fn record_epoch(&self, epoch: Epoch, serving: bool) -> Result<()> {
         self.record_state(epoch, serving, false).await
     }
@@ -564,7 +564,8 @@ impl Store {
     /// returns. At most [`crate::LOSSES_MAX`] ranges are told apart.
     ///
     /// # Errors
-    /// [`Error::Io`]: then nothing is noted.
+    /// [`Error::Io`]: then nothing is noted, but the next start may find it, unless another change of
+    /// the losses succeeds before.
     pub async fn note_losses(&self, losses: &[Loss]) -> Result<()> {
         self.0.losses.add(losses).await
     }
@@ -572,7 +573,8 @@ impl Store {
     /// These bytes are no longer lost; nothing if they are not. Survives a power cut when it returns.
     ///
     /// # Errors
-    /// [`Error::Io`]: then they are still lost.
+    /// [`Error::Io`]: then they are still lost, but the next start may find that they are not, unless
+    /// another change of the losses succeeds before.
     pub async fn clear_losses(&self, id: ObjectId, ranges: &[Range<u64>]) -> Result<()> {
         self.0.losses.clear(id, ranges).await
     }

@@ -90,8 +90,8 @@ impl FileState {
         data.into()
     }
 
-    /// Leaves what a power cut leaves.
-    pub(super) fn lose_power(&mut self, rng: &mut Rng) {
+    /// Leaves what a power cut leaves. Pages are torn at sectors, or once at a multiple of `grain`.
+    pub(super) fn lose_power(&mut self, rng: &mut Rng, grain: Option<usize>) {
         let cut_short = self.length < self.durable_length;
         let length = match rng.below(3) {
             0 => self.durable_length,
@@ -108,13 +108,10 @@ impl FileState {
                     let empty = Rc::new([0; PAGE as usize]);
                     let old = durable.unwrap_or_else(|| empty.clone());
                     let new = self.pages.get(&index).cloned().unwrap_or(empty);
-                    let mut torn = *old;
-                    for at in (0..PAGE as usize).step_by(SECTOR) {
-                        if rng.once_in(2) {
-                            torn[at..at + SECTOR].copy_from_slice(&new[at..at + SECTOR]);
-                        }
-                    }
-                    Some(Rc::new(torn))
+                    Some(Rc::new(match grain {
+                        Some(grain) => torn_once(&old, &new, grain, rng),
+                        None => torn_at_sectors(&old, &new, rng),
+                    }))
                 }
             };
             match kept {
@@ -132,4 +129,39 @@ impl FileState {
         self.length = length;
         self.durable_length = length;
     }
+}
+
+fn torn_at_sectors(
+    old: &[u8; PAGE as usize],
+    new: &[u8; PAGE as usize],
+    rng: &mut Rng,
+) -> [u8; PAGE as usize] {
+    let mut torn = *old;
+    for at in (0..PAGE as usize).step_by(SECTOR) {
+        if rng.once_in(2) {
+            torn[at..at + SECTOR].copy_from_slice(&new[at..at + SECTOR]);
+        }
+    }
+    torn
+}
+
+/// New on one side of a place among the bytes that differ, old on the other.
+fn torn_once(
+    old: &[u8; PAGE as usize],
+    new: &[u8; PAGE as usize],
+    grain: usize,
+    rng: &mut Rng,
+) -> [u8; PAGE as usize] {
+    let differs = |at: &usize| old[*at] != new[*at];
+    let first = (0..old.len()).find(differs).unwrap_or(0);
+    let last = (0..old.len()).rfind(differs).unwrap_or(0);
+    let at = rng.within(first as u64..last as u64 + 2) as usize / grain * grain;
+    let (left, right) = if rng.once_in(2) {
+        (new, old)
+    } else {
+        (old, new)
+    };
+    let mut torn = *right;
+    torn[..at].copy_from_slice(&left[..at]);
+    torn
 }

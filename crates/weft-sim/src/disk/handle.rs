@@ -27,6 +27,32 @@ impl Disk {
         self.with(|disk| disk.faults = faults);
     }
 
+    /// Changes that processes have asked it for so far: writes and syncs, names made, changed and
+    /// removed, files cut and punched.
+    pub fn changes(&self) -> u64 {
+        self.with(|disk| disk.changes)
+    }
+
+    /// It stops in the `number`th change from now (0: the next): that one may be made, in part or not
+    /// at all, nothing later is, and no process hears of either. So it stays until the process is
+    /// dead; `None` takes it back.
+    pub fn stop_at(&self, number: Option<u64>) {
+        self.inner.executor.mark(Mark::Fault, self.node, 0x205);
+        self.with(|disk| disk.stop_at = number.map(|number| disk.changes + number));
+    }
+
+    /// Whether it has stopped, and its process has not been ended since.
+    pub fn has_stopped(&self) -> bool {
+        self.with(|disk| disk.stopped)
+    }
+
+    /// From now on a kill cuts writes short at multiples of so many bytes (not where pages end), and
+    /// a power cut tears a page once, there, among the bytes that differ (not at sectors).
+    pub fn tear_at(&self, grain: usize) {
+        self.inner.executor.mark(Mark::Fault, self.node, 0x206);
+        self.with(|disk| disk.grain = Some(grain.max(1)));
+    }
+
     /// Bytes that fit on it. What is there stays, even if it is more.
     pub fn set_capacity(&self, bytes: u64) {
         self.inner.executor.mark(Mark::Fault, self.node, 0x201);

@@ -27,6 +27,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
+use std::task::Waker;
 use weft_env::{DirItem, File, OpenMode, SpaceReport};
 
 const PAGE: u64 = 4096;
@@ -90,6 +91,10 @@ impl Disks {
             used: 0,
             hung: false,
             waiting: Vec::new(),
+            changes: 0,
+            stop_at: None,
+            stopped: false,
+            grain: None,
             faults: DiskFaults::default(),
             rng: Rng::stream(seed, "disk", node as u64),
             timing: Rng::stream(seed, "disk timing", node as u64),
@@ -110,31 +115,38 @@ impl Disks {
         mode: OpenMode,
     ) -> io::Result<File> {
         self.with(node, |disk| {
-            let parent = path.parent().unwrap_or(Path::new("/"));
-            let id = match disk.entry(path) {
-                Some(Entry::Directory) => return Err(io::ErrorKind::IsADirectory.into()),
-                Some(Entry::File(id)) => id,
-                None if matches!(mode, OpenMode::Create | OpenMode::CreateEmpty) => {
+            let there = disk.entry(path);
+            let id = match (there, mode) {
+                (Some(Entry::Directory), _) => return Err(io::ErrorKind::IsADirectory.into()),
+                (Some(Entry::File(id)), OpenMode::CreateEmpty) => disk.change_at_once(|disk| {
+                    let Some(file) = disk.files.get_mut(&id) else {
+                        return Err(eio());
+                    };
+                    let taken = file.zero(0, file.length.div_ceil(PAGE) * PAGE);
+                    file.length = 0;
+                    disk.used = disk.used.saturating_sub(taken * PAGE);
+                    Ok(id)
+                })?,
+                (Some(Entry::File(id)), _) => id,
+                (None, OpenMode::Create | OpenMode::CreateEmpty) => {
+                    let parent = path.parent().unwrap_or(Path::new("/"));
                     if disk.entry(parent) != Some(Entry::Directory) {
                         return Err(io::ErrorKind::NotFound.into());
                     }
-                    let id = disk.next_file;
-                    disk.next_file += 1;
-                    disk.files.insert(id, FileState::default());
-                    disk.change_names(vec![(path.to_owned(), Some(Entry::File(id)))]);
-                    id
+                    disk.change_at_once(|disk| {
+                        let id = disk.next_file;
+                        disk.next_file += 1;
+                        disk.files.insert(id, FileState::default());
+                        disk.change_names(vec![(path.to_owned(), Some(Entry::File(id)))]);
+                        Ok(id)
+                    })?
                 }
-                None => return Err(io::ErrorKind::NotFound.into()),
+                (None, _) => return Err(io::ErrorKind::NotFound.into()),
             };
             let Some(file) = disk.files.get_mut(&id) else {
                 return Err(eio());
             };
             file.open += 1;
-            if mode == OpenMode::CreateEmpty {
-                let taken = file.zero(0, file.length.div_ceil(PAGE) * PAGE);
-                file.length = 0;
-                disk.used = disk.used.saturating_sub(taken * PAGE);
-            }
             Ok(File::new(SimFile {
                 inner: Rc::downgrade(inner),
                 node,
@@ -179,9 +191,10 @@ impl Disks {
                 match disk.entry(directory) {
                     Some(Entry::Directory) => {}
                     Some(Entry::File(_)) => return Err(io::ErrorKind::AlreadyExists.into()),
-                    None => {
+                    None => disk.change_at_once(|disk| {
                         disk.change_names(vec![(directory.to_owned(), Some(Entry::Directory))]);
-                    }
+                        Ok(())
+                    })?,
                 }
             }
             Ok(())
@@ -192,10 +205,10 @@ impl Disks {
         self.with(node, |disk| match disk.entry(path) {
             None => Err(io::ErrorKind::NotFound.into()),
             Some(Entry::Directory) => Err(io::ErrorKind::IsADirectory.into()),
-            Some(Entry::File(_)) => {
+            Some(Entry::File(_)) => disk.change_at_once(|disk| {
                 disk.change_names(vec![(path.to_owned(), None)]);
                 Ok(())
-            }
+            }),
         })
     }
 
@@ -212,10 +225,13 @@ impl Disks {
             if disk.entry(to) == Some(Entry::Directory) {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            if from != to {
-                disk.change_names(vec![(to.to_owned(), Some(entry)), (from.to_owned(), None)]);
+            if from == to {
+                return Ok(());
             }
-            Ok(())
+            disk.change_at_once(|disk| {
+                disk.change_names(vec![(to.to_owned(), Some(entry)), (from.to_owned(), None)]);
+                Ok(())
+            })
         })
     }
 
@@ -233,6 +249,7 @@ impl Disks {
         if !exists {
             return std::future::ready(Err(io::ErrorKind::NotFound.into())).boxed_local();
         }
+        self.with(node, DiskState::begin_change);
         let path = path.to_owned();
         after(inner, node, life, pause, move |disk, _| {
             if disk.faulty.chance(disk.faults.sync_error_ppm) {
@@ -250,9 +267,12 @@ impl Disks {
         })
     }
 
-    /// Of every write that was under way a first part is done; open files are closed.
+    /// Of every write that was under way a first part is done; open files are closed. A device that
+    /// was to stop at a change works on.
     pub(crate) fn process_died(&self, node: usize) {
-        self.with(node, |disk| {
+        let waiting = self.with(node, |disk| {
+            disk.stop_at = None;
+            let grain = disk.grain.unwrap_or(PAGE as usize) as u64;
             for (_, write) in std::mem::take(&mut disk.in_flight) {
                 let length = write.data.len() as u64;
                 let part = match disk.rng.below(3) {
@@ -260,7 +280,7 @@ impl Disks {
                     // A kernel stops between pages.
                     1 => {
                         let end = write.offset + disk.rng.below(length + 1);
-                        (end / PAGE * PAGE).saturating_sub(write.offset)
+                        (end / grain * grain).saturating_sub(write.offset)
                     }
                     _ => length,
                 } as usize;
@@ -283,16 +303,23 @@ impl Disks {
             for id in opened {
                 disk.let_go(id);
             }
+            // What waited for a stopped device is over; what waits for a hung one goes on waiting.
+            match std::mem::take(&mut disk.stopped) {
+                true => std::mem::take(&mut disk.waiting),
+                false => Vec::new(),
+            }
         });
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn power_cut(&self, node: usize) {
         self.with(node, |disk| {
             let mut rng = disk.rng.clone();
+            let grain = disk.grain;
             disk.settle_names(|_| rng.once_in(2));
             disk.pending_names.clear();
             for file in disk.files.values_mut() {
-                file.lose_power(&mut rng);
+                file.lose_power(&mut rng, grain);
                 file.names = 0;
             }
             disk.rng = rng;

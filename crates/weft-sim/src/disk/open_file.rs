@@ -1,7 +1,7 @@
 //! Open files, and the time that what is asked of a disk takes.
 
 use super::file_state::FileState;
-use super::state::{DiskState, WriteInFlight};
+use super::state::{DiskState, Turn, WriteInFlight};
 use super::{PAGE, Page, eio};
 use crate::driver::dead;
 use crate::executor::{Mark, Sleep};
@@ -38,7 +38,7 @@ pub(super) fn after<T: 'static>(
                 return Poll::Ready(());
             };
             inner.disks.with(node, |disk| {
-                if disk.hung && inner.is_alive(node, life) {
+                if (disk.hung || disk.stopped) && inner.is_alive(node, life) {
                     disk.waiting.push(cx.waker().clone());
                     Poll::Pending
                 } else {
@@ -90,6 +90,22 @@ impl SimFile {
         })
     }
 
+    /// Changes the file, as a whole or not at all; `body` returns how many pages it took away.
+    fn change_at_once(&self, body: impl FnOnce(&mut FileState) -> u64) -> io::Result<()> {
+        let inner = self.living()?;
+        if !self.writable {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
+        inner.disks.with(self.node, |disk| {
+            disk.change_at_once(|disk| {
+                let file = disk.files.get_mut(&self.id).ok_or_else(eio)?;
+                let taken = body(file);
+                disk.used = disk.used.saturating_sub(taken * PAGE);
+                Ok(())
+            })
+        })
+    }
+
     fn begin_write(
         &self,
         offset: u64,
@@ -101,12 +117,14 @@ impl SimFile {
         }
         let op = inner.executor.take_id();
         let pause = inner.disks.with(self.node, |disk| {
-            let write = WriteInFlight {
-                file: self.id,
-                offset,
-                data: parts.concat(),
-            };
-            disk.in_flight.insert(op, write);
+            if disk.begin_change() != Turn::Late {
+                let write = WriteInFlight {
+                    file: self.id,
+                    offset,
+                    data: parts.concat(),
+                };
+                disk.in_flight.insert(op, write);
+            }
             let nanos = disk.faults.write_nanos.clone();
             disk.timing.within(nanos)
         });
@@ -154,6 +172,7 @@ impl SimFile {
         let id = self.id;
         let number = inner.executor.take_id();
         let (pause, now) = inner.disks.with(self.node, |disk| {
+            disk.begin_change();
             let nanos = disk.faults.sync_nanos.clone();
             let pause = disk.timing.within(nanos);
             let snapshot = disk.files.get(&id).map(|file| {
@@ -225,10 +244,7 @@ impl FileDriver for SimFile {
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        if !self.writable {
-            return Err(io::Error::from_raw_os_error(libc::EBADF));
-        }
-        let taken = self.with_file(|file| {
+        self.change_at_once(|file| {
             let taken = if length < file.length {
                 file.zero(length, file.length.div_ceil(PAGE) * PAGE)
             } else {
@@ -236,22 +252,11 @@ impl FileDriver for SimFile {
             };
             file.length = length;
             taken
-        })?;
-        self.living()?.disks.with(self.node, |disk| {
-            disk.used = disk.used.saturating_sub(taken * PAGE);
-        });
-        Ok(())
+        })
     }
 
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
-        if !self.writable {
-            return Err(io::Error::from_raw_os_error(libc::EBADF));
-        }
-        let taken = self.with_file(|file| file.zero(offset, offset.saturating_add(length)))?;
-        self.living()?.disks.with(self.node, |disk| {
-            disk.used = disk.used.saturating_sub(taken * PAGE);
-        });
-        Ok(())
+        self.change_at_once(|file| file.zero(offset, offset.saturating_add(length)))
     }
 
     fn len(&self) -> io::Result<u64> {

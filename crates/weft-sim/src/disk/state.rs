@@ -32,6 +32,17 @@ pub(super) struct WriteInFlight {
     pub(super) data: Vec<u8>,
 }
 
+/// What becomes of a change that is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is made.
+    Works,
+    /// The device stops in it: it may be made, in part or not at all, and nobody hears of it.
+    Stops,
+    /// The device has stopped before.
+    Late,
+}
+
 pub(super) struct DiskState {
     pub(super) files: BTreeMap<u64, FileState>,
     pub(super) names: BTreeMap<PathBuf, Entry>,
@@ -44,6 +55,14 @@ pub(super) struct DiskState {
     /// The device answers nothing for as long as this is set.
     pub(super) hung: bool,
     pub(super) waiting: Vec<Waker>,
+    /// Changes that processes have asked for: writes, syncs, names made, changed and removed, files
+    /// cut and punched.
+    pub(super) changes: u64,
+    /// The device stops in this one, until the process that asked for it is dead.
+    pub(super) stop_at: Option<u64>,
+    pub(super) stopped: bool,
+    /// Bytes at whose multiples a write is cut short; otherwise at pages (a kill) or sectors.
+    pub(super) grain: Option<usize>,
     pub(super) faults: DiskFaults,
     pub(super) rng: Rng,
     pub(super) timing: Rng,
@@ -51,6 +70,37 @@ pub(super) struct DiskState {
 }
 
 impl DiskState {
+    /// Counts a change that is asked for.
+    pub(super) fn begin_change(&mut self) -> Turn {
+        if self.stopped {
+            return Turn::Late;
+        }
+        let number = self.changes;
+        self.changes += 1;
+        if self.stop_at != Some(number) {
+            return Turn::Works;
+        }
+        self.stopped = true;
+        Turn::Stops
+    }
+
+    /// A change that is made at once, as a whole or not at all.
+    pub(super) fn change_at_once<T>(
+        &mut self,
+        change: impl FnOnce(&mut DiskState) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match self.begin_change() {
+            Turn::Works => change(self),
+            Turn::Stops => {
+                if self.rng.once_in(2) {
+                    change(self)?;
+                }
+                Err(dead())
+            }
+            Turn::Late => Err(dead()),
+        }
+    }
+
     pub(super) fn entry(&self, path: &Path) -> Option<Entry> {
         match self.names.get(path) {
             Some(&entry) => Some(entry),
