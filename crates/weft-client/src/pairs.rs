@@ -524,44 +524,47 @@ impl Pairs {
         if pair.epoch() > epoch {
             return Ok(());
         }
-        if pair.suspecting.get() {
-            let pause = self.env.sleep(RETRY_PAUSE * 4);
-            select(pin!(changed), pause).await;
-            return Ok(());
+        if !pair.suspecting.replace(true) {
+            self.suspect(core, pair.id, epoch, member);
         }
-        struct Suspecting<'a>(&'a Cell<bool>);
-        impl Drop for Suspecting<'_> {
-            fn drop(&mut self) {
-                self.0.set(false);
-            }
-        }
-        pair.suspecting.set(true);
-        let _suspecting = Suspecting(&pair.suspecting);
-        let request = SuspectRequest {
-            pair: pair.id,
-            epoch,
-            member: member.index() as u32,
-        };
-        // The state may also be pushed while the question is on its way.
-        let asking = core.session.ask(core, |_| request);
-        match select(pin!(changed), pin!(asking)).await {
-            Either::Left(_) => {}
-            Either::Right((answer, _)) => {
-                if let Ok((reply, _)) = answer {
-                    if let Some(members) = &reply.members {
-                        pair.locate(members);
-                    }
-                    if let Some(state) = &reply.state {
-                        pair.learn(state);
-                        self.resettled.notify_one();
-                    }
-                }
-                if pair.epoch() <= epoch {
-                    self.env.sleep(RETRY_PAUSE).await;
-                }
-            }
-        }
+        // The service answers when the state changes, or after a second. A member that served for a
+        // moment without a right, since the service stood still, serves again under the state that it
+        // has, and perhaps not for long: that only another attempt finds.
+        let pause = self.env.sleep(RETRY_PAUSE * 4);
+        select(pin!(changed), pause).await;
         Ok(())
+    }
+
+    /// Asks the service for the pair's state, beside the attempts that go on meanwhile.
+    fn suspect(&self, core: &Rc<Core>, pair: u32, epoch: u64, member: Member) {
+        struct Suspecting(Rc<Pair>);
+        impl Drop for Suspecting {
+            fn drop(&mut self) {
+                self.0.suspecting.set(false);
+            }
+        }
+        let suspecting = Suspecting(self.pair(pair));
+        let core = core.clone();
+        self.env.spawn("suspicion", async move {
+            let pair = &suspecting.0;
+            let request = SuspectRequest {
+                pair: pair.id,
+                epoch,
+                member: member.index() as u32,
+            };
+            // The state may also be pushed while the question is on its way.
+            let changed = pair.changed.notified();
+            let asking = core.session.ask(&core, |_| request);
+            if let Either::Right((Ok((reply, _)), _)) = select(pin!(changed), pin!(asking)).await {
+                if let Some(members) = &reply.members {
+                    pair.locate(members);
+                }
+                if let Some(state) = &reply.state {
+                    pair.learn(state);
+                    core.pairs.resettled.notify_one();
+                }
+            }
+        });
     }
 
     /// All states that were told.

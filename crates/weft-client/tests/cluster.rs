@@ -221,6 +221,32 @@ fn a_killed_data_server_is_a_pause() {
 }
 
 #[test]
+fn members_that_serve_again_under_the_same_state_are_found_before_the_service_says_so() {
+    with_stand_ins(1, async |cluster| {
+        let a = cluster.client().await;
+        let (_, handle) = create(&a, "f").await;
+        a.write(handle, 0, pattern(1, 5000), false).await.unwrap();
+        a.fsync(handle, false).await.unwrap();
+        cluster.stores[0].rightless.set(true);
+        let begun = cluster.env.now();
+        let writing = async {
+            a.write(handle, 0, pattern(2, 5000), false).await.unwrap();
+            a.fsync(handle, false).await.unwrap();
+            assert_eq!(read(&a, handle, 0, 5000).await, pattern(2, 5000));
+        };
+        let serving = async {
+            cluster.env.sleep(Duration::from_millis(100)).await;
+            cluster.stores[0].rightless.set(false);
+        };
+        futures_util::future::join(writing, serving).await;
+        // The service answers a suspicion after a second if the state stays as it is.
+        let took = cluster.env.now().since(begun);
+        assert!(took < Duration::from_millis(700), "{took:?}");
+        close(&a, handle).await;
+    });
+}
+
+#[test]
 fn both_members_gone_is_eio_after_the_patience() {
     with_cluster(1, async |cluster| {
         let settings = Settings {

@@ -72,6 +72,9 @@ pub struct Store {
     pub room: Cell<u64>,
     /// Told with each answer to a write.
     pub window: Cell<u64>,
+    /// No member has a right to serve, though the pair's state stays as it is: as when the service
+    /// does not answer beats.
+    pub rightless: Cell<bool>,
 }
 
 pub struct Member {
@@ -212,6 +215,7 @@ fn on_request(
             return Err(Failed::Stale(state.epoch));
         }
         match state.mode() {
+            _ if store.rightless.get() => Err(Failed::Unavailable("no right to serve".into())),
             pair_state::Mode::Both => Ok(()),
             pair_state::Mode::Only | pair_state::Mode::Recovering if state.serving == me => Ok(()),
             _ => Err(Failed::Unavailable("not serving".into())),
