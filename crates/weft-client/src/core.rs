@@ -741,6 +741,8 @@ impl Core {
                 let mut state = node.state.borrow_mut();
                 state.answers.clear();
                 state.unlinked = false;
+                // What the service kept for the session went with it.
+                state.orphan = false;
             }
             if was_held {
                 held.push(node);

@@ -282,7 +282,9 @@ impl Core {
                 return Err(Errno(libc::EEXIST));
             }
         }
-        let handle = self.handles.add_file(node.clone(), flags.open);
+        let handle = self
+            .handles
+            .add_file(node.clone(), flags.open, self.session.id());
         drop(creating);
         let is_prepared = cut.is_some_and(|cut| Rc::ptr_eq(&cut, &node));
         let is_own = node.state.borrow().lease.mode() == Mode::Write;

@@ -69,7 +69,7 @@ impl Core {
             })
             .await?;
         };
-        if attr.nlink == 0 && !node.is_open() {
+        if attr.nlink == 0 && !node.is_kept_for(self.session.id()) {
             // It lives as long as others have it open, and the service would not know of this one.
             return Err(Errno(libc::ESTALE));
         }
@@ -85,7 +85,7 @@ impl Core {
                 let _: Result<_> = core.begin(&node, Mode::Write).await.map(drop);
             });
         }
-        let handle = self.handles.add_file(node, flags);
+        let handle = self.handles.add_file(node, flags, self.session.id());
         drop(held);
         if flags.truncate {
             let cut = SetAttr {

@@ -64,10 +64,11 @@ impl Handles {
         id
     }
 
-    /// Opens a file. The node counts the handle.
-    pub fn add_file(&self, node: Rc<Node>, flags: OpenFlags) -> HandleId {
+    /// Opens a file under a session. The node counts the handle.
+    pub fn add_file(&self, node: Rc<Node>, flags: OpenFlags, session: u64) -> HandleId {
         let id = self.id();
         node.opens.set(node.opens.get() + 1);
+        node.opened_in.set(session);
         node.mappable
             .set(node.mappable.get() + u32::from(is_mappable(flags)));
         let failures = node.state.borrow().buffer.failures;

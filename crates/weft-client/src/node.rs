@@ -148,6 +148,8 @@ pub(crate) struct Node {
     pub wake: Notify,
     /// Handles on it.
     pub opens: Cell<u32>,
+    /// The session under which it was opened last.
+    pub opened_in: Cell<u64>,
     /// Those that can read and write: through them the kernel may have pages that were changed by
     /// way of a mapping, of which it tells only when it is made to forget.
     pub mappable: Cell<u32>,
@@ -163,6 +165,7 @@ impl Node {
             state: RefCell::default(),
             wake: Notify::new(),
             opens: Cell::new(0),
+            opened_in: Cell::new(0),
             mappable: Cell::new(0),
             unlinking: Cell::new(0),
             recent: Cell::new(true),
@@ -204,6 +207,12 @@ impl Node {
         }
         seen.set(state.buffer.failures);
         Err(Errno(state.buffer.failure))
+    }
+
+    /// It is open, and the service keeps it for this session when its last name goes. What was opened
+    /// under an earlier session only is used on as long as it is there, but nothing keeps it.
+    pub fn is_kept_for(&self, session: u64) -> bool {
+        self.is_open() && (self.opened_in.get() == session || self.state.borrow().orphan)
     }
 
     /// Nobody would miss it.

@@ -5,4 +5,6 @@ pub mod coverage;
 pub mod faults;
 pub mod run;
 pub mod scrub;
+#[cfg(test)]
+mod session_tests;
 pub mod workload;
