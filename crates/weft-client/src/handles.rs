@@ -64,14 +64,16 @@ impl Handles {
         id
     }
 
-    /// Opens a file under a session. The node counts the handle.
+    /// Opens a file under a session. The node counts the handle, which tells of the failures that come
+    /// from now on, and of the last one before if nobody has been told of that yet: as with Linux's
+    /// own write-back (`errseq_t`), an fsync that answers well is the word that nothing was lost unheard.
     pub fn add_file(&self, node: Rc<Node>, flags: OpenFlags, session: u64) -> HandleId {
         let id = self.id();
         node.opens.set(node.opens.get() + 1);
         node.opened_in.set(session);
         node.mappable
             .set(node.mappable.get() + u32::from(is_mappable(flags)));
-        let failures = node.state.borrow().buffer.failures;
+        let failures = node.state.borrow().buffer.failures_told();
         let handle = FileHandle {
             node,
             flags,

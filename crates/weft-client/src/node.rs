@@ -68,6 +68,8 @@ pub(crate) struct Buffer {
     /// How many flushes have failed, and the errno of the last.
     pub failures: u64,
     pub failure: i32,
+    /// Nobody has been told of the last one.
+    pub is_unheard: bool,
     /// Counts changes of size, times and allocation made here; what the server was told.
     pub changes: u64,
     pub told: u64,
@@ -99,6 +101,12 @@ impl Buffer {
     pub fn fail(&mut self, errno: i32) {
         self.failures += 1;
         self.failure = errno;
+        self.is_unheard = true;
+    }
+
+    /// How many failures there have been but for the last, if nobody has been told of that.
+    pub fn failures_told(&self) -> u64 {
+        self.failures - u64::from(self.is_unheard)
     }
 }
 
@@ -201,11 +209,12 @@ impl Node {
 
     /// An errno that a flush left since `seen`, once.
     pub fn failure_since(&self, seen: &Cell<u64>) -> Result<(), Errno> {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
         if state.buffer.failures == seen.get() {
             return Ok(());
         }
         seen.set(state.buffer.failures);
+        state.buffer.is_unheard = false;
         Err(Errno(state.buffer.failure))
     }
 

@@ -301,6 +301,32 @@ fn errors_of_writing_are_told_and_lose_nothing_older() {
 }
 
 #[test]
+fn a_failure_that_nobody_heard_of_is_told_to_who_opens_the_file_next() {
+    with_stand_ins(1, async |cluster| {
+        let (a, b) = (cluster.client().await, cluster.client().await);
+        let (_, writer) = create(&a, "f").await;
+        cluster.stores[0].write_errno.set(libc::ENOSPC);
+        a.write(writer, 0, pattern(1, 8192), false).await.unwrap();
+        // Somebody else wants to read it: what was written is sent, and refused.
+        let other = open(&b, "f", RO).await;
+        read(&b, other, 0, 8192).await;
+        close(&b, other).await;
+        cluster.stores[0].write_errno.set(0);
+        let later = open(&a, "f", RW).await;
+        let full = Err(Errno(libc::ENOSPC));
+        assert_eq!(a.fsync(later, false).await, full);
+        assert_eq!(a.fsync(later, false).await, Ok(()), "told once");
+        assert_eq!(a.fsync(writer, false).await, full, "to each that was open");
+        // It has been heard of: who comes now has nothing to do with it.
+        let last = open(&a, "f", RW).await;
+        a.fsync(last, false).await.unwrap();
+        for handle in [writer, later, last] {
+            close(&a, handle).await;
+        }
+    });
+}
+
+#[test]
 fn what_one_member_refuses_of_two_copies_is_sent_again_to_a_leader() {
     with_stand_ins(1, async |cluster| {
         let a = cluster.client().await;
