@@ -92,28 +92,17 @@ impl Core {
         Ok(self.freshest(&node, attr).await)
     }
 
-    /// As [`Core::known_or`]; without a lease it asks again for what this client may have owed and
-    /// given back with its lease meanwhile. All else stays as the reply says: it was so when the
-    /// change was made, and others may have changed it since.
+    /// As [`Core::known_or`]; without a lease it asks again, since this client may have owed size and
+    /// times and given them back with its lease meanwhile. What is answered is of one moment: others
+    /// may have changed all of it since the change was made, and what was so before and what was so
+    /// after them may never have been so together.
     pub async fn freshest(self: &Rc<Self>, node: &Rc<Node>, attr: Attr) -> Known {
         let known = self.known_or(node, attr);
         if known.leased {
             return known;
         }
-        let Ok(asked) = self.getattr(node.ino).await else {
-            // It has gone since: the reply is the last news of it.
-            return known;
-        };
-        Known {
-            attr: Attr {
-                size: asked.attr.size,
-                allocated: asked.attr.allocated,
-                mtime: asked.attr.mtime,
-                atime: asked.attr.atime,
-                ..known.attr
-            },
-            leased: false,
-        }
+        // If it has gone since, the reply is the last news of it.
+        self.getattr(node.ino).await.unwrap_or(known)
     }
 
     /// Sets times without a message, where this client owns them. None: the server has to do it.
