@@ -198,7 +198,7 @@ pub(crate) async fn bring_back(
             .any(|lost| lost.start < span.end && span.start < lost.end)
         {
             let wanted = || returnable(node, object);
-            bytes += take_region_locked(node, epoch, region, &wanted, &mut stays).await?;
+            bytes += take_region_locked(node, epoch, region, &wanted, Some(&mut stays)).await?;
         }
     }
     // Elsewhere the twin has nothing that this member lacks.
@@ -229,7 +229,7 @@ pub(crate) async fn take_from_twin(
     for index in regions {
         let region = Region { object, index };
         let wanted = || ranges.to_vec();
-        bytes += take_region_locked(node, epoch, region, &wanted, &mut Vec::new()).await?;
+        bytes += take_region_locked(node, epoch, region, &wanted, None).await?;
     }
     if bytes > 0 {
         tracing::info!(%object, bytes, "took what a client had sent to the other member only");
@@ -244,14 +244,15 @@ fn returnable(node: &Node, object: ObjectId) -> Vec<Range<u64>> {
     losses.map(|loss| loss.range).collect()
 }
 
-/// Takes the wanted bytes of one region. Answers how many came; what is bad at the twin goes to
-/// `stays`.
+/// Takes the wanted bytes of one region. Answers how many came. With `stays`, the blocks that cannot
+/// come, being bad at the twin or, where only a part of them is wanted, here, go there; without,
+/// the latter are an error.
 async fn take_region_locked(
     node: &Rc<Node>,
     epoch: Epoch,
     region: Region,
     wanted: &impl Fn() -> Vec<Range<u64>>,
-    stays: &mut Vec<Range<u64>>,
+    mut stays: Option<&mut Vec<Range<u64>>>,
 ) -> Result<u64, Unsettled> {
     loop {
         let span = span_of(region);
@@ -262,7 +263,7 @@ async fn take_region_locked(
         if node.side.borrow().epoch() != epoch {
             return Err(Unsettled::Stale);
         }
-        match take_region(node, epoch, region, wanted, stays).await {
+        match take_region(node, epoch, region, wanted, stays.as_deref_mut()).await {
             Err(Unsettled::GiveWay | Unsettled::Again) => {
                 drop(held);
                 node.env.sleep(GIVE_WAY).await;
@@ -278,7 +279,7 @@ async fn take_region(
     epoch: Epoch,
     region: Region,
     wanted: &impl Fn() -> Vec<Range<u64>>,
-    stays: &mut Vec<Range<u64>>,
+    mut stays: Option<&mut Vec<Range<u64>>>,
 ) -> Result<u64, Unsettled> {
     let (object, span) = (region.object, span_of(region));
     let request = proto::ChecksumsRequest {
@@ -298,8 +299,8 @@ async fn take_region(
         }
     }
     let (fill, bad) = settle::fetch_from_twin(node, epoch, object, &blocks).await?;
-    for block in bad {
-        stays.push(block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES);
+    if let Some(stays) = &mut stays {
+        stays.extend(bad.into_iter().map(range_of));
     }
     let wanted: Vec<Range<u64>> = wanted()
         .into_iter()
@@ -317,12 +318,51 @@ async fn take_region(
     let holes = fill.holes.iter().map(|block| (*block, zeros.clone()));
     let mut pieces: Vec<(u64, Bytes)> = data.chain(holes).collect();
     pieces.sort_by_key(|(block, _)| *block);
+    loop {
+        let (extents, payload) = wanted_of(&pieces, &wanted, theirs.length);
+        if extents.is_empty() {
+            return Ok(0);
+        }
+        let index = region.index..region.index.saturating_add(1);
+        let durable = node.settings.sync_marks;
+        let marking = node.store.mark(object, index, Purpose::Write, durable);
+        marking
+            .await
+            .map_err(|error| settle::of_store(node, error))?;
+        let bytes = payload.len() as u64;
+        let written = node.store.write(object, &extents, payload.into()).await;
+        match (written, &mut stays) {
+            (Ok(()), _) => return Ok(bytes),
+            // Nobody has the rest of such a block. What else was lost need not stay lost for that.
+            (Err(weft_objects::Error::BadBlocks { blocks, .. }), Some(stays))
+                if pieces.iter().any(|(block, _)| blocks.contains(block)) =>
+            {
+                tracing::warn!(%object, ?blocks,
+                    "what was lost cannot be taken back: these blocks are bad here");
+                pieces.retain(|(block, _)| !blocks.contains(block));
+                stays.extend(blocks.into_iter().map(range_of));
+            }
+            (Err(error), _) => return Err(settle::of_store(node, error)),
+        }
+    }
+}
+
+/// The bytes of a block.
+fn range_of(block: u64) -> Range<u64> {
+    block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES
+}
+
+/// The wanted bytes of these blocks, in order, of an object of `length` bytes.
+fn wanted_of(
+    pieces: &[(u64, Bytes)],
+    wanted: &[Range<u64>],
+    length: u64,
+) -> (Vec<Extent>, Vec<u8>) {
     let (mut extents, mut payload) = (Vec::new(), Vec::new());
     for (block, data) in pieces {
-        let start = block * BLOCK_BYTES;
-        let end = (start + BLOCK_BYTES).min(theirs.length);
-        for range in &wanted {
-            let (from, to) = (range.start.max(start), range.end.min(end));
+        let Range { start, end } = range_of(*block);
+        for range in wanted {
+            let (from, to) = (range.start.max(start), range.end.min(end).min(length));
             if from < to {
                 extents.push(Extent {
                     offset: from,
@@ -332,19 +372,7 @@ async fn take_region(
             }
         }
     }
-    if extents.is_empty() {
-        return Ok(0);
-    }
-    let index = region.index..region.index.saturating_add(1);
-    let durable = node.settings.sync_marks;
-    let marking = node.store.mark(object, index, Purpose::Write, durable);
-    marking
-        .await
-        .map_err(|error| settle::of_store(node, error))?;
-    let bytes = payload.len() as u64;
-    let written = node.store.write(object, &extents, payload.into()).await;
-    written.map_err(|error| settle::of_store(node, error))?;
-    Ok(bytes)
+    (extents, payload)
 }
 
 /// The metadata service is told until it has heard: files may be longer now.

@@ -210,6 +210,28 @@ fn what_died_with_server_and_client_is_refused_until_it_is_written_or_back() {
 }
 
 #[test]
+fn what_comes_back_does_so_around_a_block_that_is_bad_here() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let (both, alone) = (pattern(1, 20_000), pattern(2, 30_000));
+        lose(&mut bed, &both, &alone).await;
+        end_session(&bed, &[object(1), object(2)], 2).await;
+        let one = bed.connect(ONE).await;
+        // Of this block a part has been written since, and stays; and then the disk turns a bit.
+        send(&bed, &[&one], OTHER, object(1), 5_000, b"new").await;
+        bed.damage(ONE, &both[4_096..4_900]);
+        bed.meta.unsettled.set(0);
+        bed.up(ZERO).await;
+        bed.until(Mode::Both, 6).await;
+        let expected = with(&both, 100, &alone);
+        let read = async |range: Range<u64>| read(&bed, &one, object(1), range).await;
+        assert!(read(0..4_096).await.unwrap() == expected[..4_096]);
+        assert_eq!(read(4_096..8_192).await, Err(libc::EIO));
+        assert!(read(8_192..30_100).await.unwrap() == expected[8_192..]);
+    });
+}
+
+#[test]
 fn a_recovery_waits_for_sessions_that_may_have_lost_something() {
     run(|env| async move {
         let mut bed = Bed::start(env).await;

@@ -312,20 +312,20 @@ fn a_bad_block_is_healed_from_the_twin() {
         let zero = bed.connect(ZERO).await;
         let bytes = pattern(9, 100_000);
         bed.write(&zero, object(1), 0, &bytes).await.unwrap();
-        damage(&bed, ZERO, &bytes[40_960..41_100]);
+        bed.damage(ZERO, &bytes[40_960..41_100]);
         let read = bed.read(&zero, object(1), 0, 100_000).await.unwrap();
         assert!(read == bytes);
         assert!(bed.content(ZERO).await[&object(1)] == bytes);
         // A write of a part of a bad block, on the leader's copy and on the follower's.
         for member in [ZERO, ONE] {
-            damage(&bed, member, &bytes[81_920..82_000]);
+            bed.damage(member, &bytes[81_920..82_000]);
             bed.write(&zero, object(1), 82_000, &bytes[82_000..82_100])
                 .await
                 .unwrap();
             assert!(bed.content(member).await[&object(1)] == bytes);
         }
         // By a scrub.
-        damage(&bed, ONE, &bytes[4096..4200]);
+        bed.damage(ONE, &bytes[4096..4200]);
         bed.meta
             .order(ONE, &proto::ScrubRequest { compare: false })
             .await
@@ -339,8 +339,8 @@ fn a_bad_block_is_healed_from_the_twin() {
         }
         bed.assert_equal().await;
         // Bad on both: the reader is told.
-        damage(&bed, ZERO, &bytes[0..100]);
-        damage(&bed, ONE, &bytes[0..100]);
+        bed.damage(ZERO, &bytes[0..100]);
+        bed.damage(ONE, &bytes[0..100]);
         let read = bed.read(&zero, object(1), 0, 100).await;
         assert_eq!(read, Err(CallError::Failed(Failed::Errno(5))));
         assert!(bed.read(&zero, object(1), 4096, 100).await.is_ok());
@@ -358,7 +358,7 @@ fn a_block_that_broke_off_in_the_copy_that_counts_is_taken_from_the_other() {
         bed.protocol = Protocol::ClientSync;
         let newer = pattern(4, 4096);
         bed.write(&one, object(1), 4096, &newer).await.unwrap();
-        damage(&bed, ZERO, &before[4096..4200]);
+        bed.damage(ZERO, &before[4096..4200]);
         let fence = proto::FenceRequest {
             session: SESSION,
             objects: vec![name(object(1))],
@@ -370,32 +370,6 @@ fn a_block_that_broke_off_in_the_copy_that_counts_is_taken_from_the_other() {
         assert!(content[&object(1)][4096..8192] == newer);
         assert!(content[&object(1)][8192..] == before[8192..]);
     });
-}
-
-/// Changes bytes in the file that holds them.
-#[allow(clippy::disallowed_methods)]
-fn damage(bed: &Bed, member: weft_types::Member, bytes: &[u8]) {
-    let mut dirs = vec![bed.dir(member)];
-    while let Some(dir) = dirs.pop() {
-        for item in std::fs::read_dir(dir).unwrap() {
-            let path = item.unwrap().path();
-            if path.is_dir() {
-                dirs.push(path);
-                continue;
-            }
-            let mut content = std::fs::read(&path).unwrap();
-            let at = content.windows(bytes.len()).position(|w| w == bytes);
-            if let Some(at) = at {
-                use std::os::unix::fs::FileExt;
-                content[at + 7] ^= 0x55;
-                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-                file.write_at(&content[at + 7..at + 8], at as u64 + 7)
-                    .unwrap();
-                return;
-            }
-        }
-    }
-    panic!("not found");
 }
 
 #[test]

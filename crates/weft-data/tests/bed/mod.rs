@@ -366,6 +366,32 @@ impl Bed {
         std::fs::remove_dir_all(self.dir(member)).unwrap();
     }
 
+    /// Changes a bit of these bytes in the file of a member that holds them.
+    #[allow(clippy::disallowed_methods)]
+    pub fn damage(&self, member: Member, bytes: &[u8]) {
+        let mut dirs = vec![self.dir(member)];
+        while let Some(dir) = dirs.pop() {
+            for item in std::fs::read_dir(dir).unwrap() {
+                let path = item.unwrap().path();
+                if path.is_dir() {
+                    dirs.push(path);
+                    continue;
+                }
+                let mut content = std::fs::read(&path).unwrap();
+                let at = content.windows(bytes.len()).position(|w| w == bytes);
+                if let Some(at) = at {
+                    use std::os::unix::fs::FileExt;
+                    content[at + 7] ^= 0x55;
+                    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+                    file.write_at(&content[at + 7..at + 8], at as u64 + 7)
+                        .unwrap();
+                    return;
+                }
+            }
+        }
+        panic!("not found");
+    }
+
     pub fn server(&self, member: Member) -> &Server {
         self.servers[member.index()].as_ref().unwrap()
     }
