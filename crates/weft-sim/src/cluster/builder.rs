@@ -77,7 +77,7 @@ pub struct Cluster {
     left: RefCell<Vec<Rc<Cell<usize>>>>,
     /// Sessions of dead clients that may still be open, with the records of their ends.
     ending: RefCell<Vec<(u64, ClientId, usize)>>,
-    /// Servers that ended by themselves, with what they said.
+    /// Servers that could not be started, with what they said.
     exits: Rc<RefCell<Vec<(String, String)>>>,
 }
 
@@ -128,7 +128,7 @@ impl Cluster {
         }
     }
 
-    /// Servers that ended by themselves since the last call: node and reason.
+    /// Servers that could not be started, since the last call: node and reason.
     pub fn take_exits(&self) -> Vec<(String, String)> {
         std::mem::take(&mut *self.exits.borrow_mut())
     }

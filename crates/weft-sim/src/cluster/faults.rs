@@ -253,7 +253,7 @@ impl<'a> Faults<'a> {
 
     fn restart_exited(&self) {
         for (node, why) in self.cluster.take_exits() {
-            tracing::warn!(node, why, "a server ended by itself; started again");
+            tracing::warn!(node, why, "a server could not be started: trying again");
             if node == "meta" {
                 self.cluster.start_meta();
             }

@@ -80,6 +80,8 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("bad blocks were not healed", DISKS),
     ("written bytes are lost", DISKS),
     ("write-back for a revocation failed", DISKS),
+    // No room for what a new store holds, or its disk fails as it is opened.
+    ("a server could not be started", DISKS),
     // Written in part, or turned over by a disk; the twin has the block.
     ("bad blocks were healed", BAD_BLOCKS),
     ("a checksum page is damaged", BAD_BLOCKS),
