@@ -6,6 +6,7 @@
 use super::history::ClientId;
 use super::intervals::Intervals;
 use crate::rng::fold;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Holes are whole blocks.
@@ -105,6 +106,9 @@ pub struct Content {
     /// The size is in this range, both ends included.
     size: (u64, u64),
     unsynced: Option<Unsynced>,
+    /// Where copies are under way, by client: start and end. What is seen there may be seen otherwise
+    /// the next time.
+    copying: BTreeMap<ClientId, (u64, u64)>,
 }
 
 impl Default for Content {
@@ -113,6 +117,7 @@ impl Default for Content {
             bytes: Intervals::new(vec![Value::Zero]),
             size: (0, 0),
             unsynced: None,
+            copying: BTreeMap::new(),
         }
     }
 }
@@ -142,7 +147,11 @@ impl Content {
                     && mine.older.all_with(&theirs.older, contains)
             }
         };
-        unsynced && holds(self.size, other.size) && self.bytes.all_with(&other.bytes, contains)
+        let copying = self.copying == other.copying;
+        copying
+            && unsynced
+            && holds(self.size, other.size)
+            && self.bytes.all_with(&other.bytes, contains)
     }
 
     /// `client` uses the file: what another one had not synced has been written back for that.
@@ -216,6 +225,43 @@ impl Content {
             self.bytes.set(start..start + (run.end - run.start), moved);
         }
         self.size = (self.size.0.max(range.end), self.size.1.max(range.end));
+    }
+
+    /// A copy as [`Content::copy`] begins (of what is not known: none): until it ends, each byte may
+    /// be what it was or what it will be.
+    pub fn begin_copy(
+        &mut self,
+        client: ClientId,
+        source: Option<&Content>,
+        from: u64,
+        to: u64,
+        length: u64,
+    ) {
+        if length == 0 {
+            return;
+        }
+        let range = to..to + length;
+        let mut copied = self.clone();
+        match source {
+            Some(source) => copied.copy(client, source, from, to, length),
+            None => copied.write_anything(client, range.clone()),
+        }
+        self.keep_older(client, range.clone());
+        for (run, values) in copied.bytes.runs(range.clone()) {
+            self.bytes.edit(run, |_, before| union(before, &values));
+        }
+        self.size.1 = self.size.1.max(range.end);
+        self.copying.insert(client, (range.start, range.end));
+    }
+
+    /// The client's copy has ended, if one was under way.
+    pub fn end_copy(&mut self, client: ClientId) {
+        self.copying.remove(&client);
+    }
+
+    fn is_being_copied_to(&self, at: u64) -> bool {
+        let mut copying = self.copying.values();
+        copying.any(|(start, end)| (*start..*end).contains(&at))
     }
 
     /// Bytes that nobody knows are written, unsynced.
@@ -392,7 +438,7 @@ impl Content {
         if size < self.size.0 || size > self.size.1 {
             return false;
         }
-        if self.settles(client) && self.size != (size, size) {
+        if self.settles(client) && self.copying.is_empty() && self.size != (size, size) {
             self.set_size_range((size, size));
         }
         true
@@ -438,6 +484,9 @@ impl Content {
             }
             for (&byte, at) in part.iter().zip(run) {
                 let gives = |value: &Value| value.gives(at, byte);
+                if self.is_being_copied_to(at) && values.iter().any(gives) {
+                    continue;
+                }
                 // Byte by byte would be as slow as it is simple: neighbours mostly agree.
                 if let Some((range, left)) = settled.last_mut()
                     && range.end == at
@@ -461,7 +510,7 @@ impl Content {
             for (range, left) in settled {
                 self.bytes.set(range, left);
             }
-            if length > 0 && size != self.size {
+            if length > 0 && size != self.size && self.copying.is_empty() {
                 self.set_size_range(size);
             }
         }

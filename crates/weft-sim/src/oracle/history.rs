@@ -462,6 +462,9 @@ pub struct Record {
     pub lost_perhaps: bool,
     /// Of a copy: nothing changed any file while it went on, so that it is as if done at once.
     pub is_undisturbed: bool,
+    /// Of a copy: that it begins. It is done in steps, and from here to its end others may see any of
+    /// them.
+    pub begins: bool,
     /// It takes effect after this one, if that does.
     pub after: Option<usize>,
 }
@@ -532,6 +535,7 @@ impl History {
             outcome: Outcome::Unknown { until: u64::MAX },
             lost_perhaps: false,
             is_undisturbed: false,
+            begins: false,
             after: None,
         });
         records.len() - 1

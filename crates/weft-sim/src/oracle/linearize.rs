@@ -352,9 +352,18 @@ fn only_looks(op: &Op) -> bool {
 }
 
 /// Attributes that a change answers with are those of some moment after it took effect, not of that
-/// very moment: the client may have asked again. So they are an observation of their own. [`check`] wants records like that.
+/// very moment: the client may have asked again. So they are an observation of their own. And a copy
+/// that others look at while it goes on has a beginning and an end. [`check`] wants records like that.
 pub fn prepared(mut records: Vec<Record>) -> Vec<Record> {
     for number in 0..records.len() {
+        if is_seen_under_way(&records, number) {
+            let begins = Record {
+                begins: true,
+                ..records[number].clone()
+            };
+            records[number].after = Some(records.len());
+            records.push(begins);
+        }
         let record = &mut records[number];
         let Outcome::Known(Reply::Entry(seen)) = &record.outcome else {
             continue;
@@ -373,4 +382,21 @@ pub fn prepared(mut records: Vec<Record>) -> Vec<Record> {
         records.push(look);
     }
     records
+}
+
+/// It is a copy, whose steps another client may have seen: nothing says that `copy_file_range(2)` is
+/// done at one moment, any more than the reads and writes that it stands for.
+fn is_seen_under_way(records: &[Record], number: usize) -> bool {
+    let copy = &records[number];
+    let (Op::Copy { ino, .. }, Outcome::Known(Reply::Number(1..))) = (&copy.op, &copy.outcome)
+    else {
+        return false;
+    };
+    records.iter().any(|other| {
+        let reads = matches!(other.op, Op::Copy { source, .. } if source == *ino);
+        other.client != copy.client
+            && other.invoked <= copy.returned
+            && copy.invoked <= other.returned
+            && (reads || subject(other) == Some(*ino))
+    })
 }

@@ -397,3 +397,56 @@ fn renames_move_whole_and_exchange() {
     script.op(1, 8, 9, Op::List { dir: ROOT }, Reply::Listing(vec![]));
     script.verdict().unwrap_err();
 }
+
+#[test]
+fn a_copy_may_be_seen_half_done_while_it_goes_on_and_no_other_way() {
+    let script = |seen: &dyn Fn(&[u8], &[u8]) -> Vec<u8>, at: u64| {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let new = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        script.op(1, 20, 30, create("b"), file(8, 0));
+        let old = script.op(1, 30, 40, write(8, 0, 48), Reply::Done);
+        let copy = Op::Copy {
+            source: 7,
+            from: 0,
+            ino: 8,
+            to: 0,
+            length: 64,
+        };
+        script.op(1, 100, 200, copy, Reply::Number(64));
+        let (new, old) = (content::bytes(new, 64), content::bytes(old, 48));
+        let reply = Reply::Bytes(seen(&new, &old).into());
+        script.op(2, at, at + 5, read(8, 0, 64), reply);
+        script.op(
+            3,
+            160,
+            170,
+            read(8, 0, 64),
+            Reply::Bytes(mix(&new, &old, 50).into()),
+        );
+        script.op(
+            2,
+            210,
+            220,
+            read(8, 0, 64),
+            Reply::Bytes(new.clone().into()),
+        );
+        script.verdict()
+    };
+    script(&|_, old| old.to_vec(), 50).unwrap();
+    script(&|new, _| new.to_vec(), 50).unwrap_err();
+    script(&|new, old| mix(new, old, 32), 50).unwrap_err();
+    for done in [0, 32, 64] {
+        script(&|new, old| mix(new, old, done), 120).unwrap();
+    }
+    script(&|_, _| vec![1; 64], 120).unwrap_err();
+    script(&|_, old| old.to_vec(), 230).unwrap_err();
+    script(&|new, old| mix(new, old, 50), 230).unwrap_err();
+}
+
+/// What a file holds to whose beginning so many bytes were copied.
+fn mix(new: &[u8], old: &[u8], done: usize) -> Vec<u8> {
+    let mut mixed = new[..done].to_vec();
+    mixed.extend_from_slice(old.get(done..).unwrap_or_default());
+    mixed
+}

@@ -736,6 +736,7 @@ impl State {
         let original = original.map(|id| next.get(id).content.clone());
         let content = &mut next.edit(target).content;
         content.touch(client);
+        content.end_copy(client);
         let count = match reply {
             Some(Reply::Number(count)) if *count <= length => *count,
             Some(_) => return Err(vec![]),
@@ -745,6 +746,10 @@ impl State {
             }
         };
         match original.filter(|_| record.is_undisturbed) {
+            original if record.begins => {
+                let known = original.filter(|_| !record.lost_perhaps);
+                content.begin_copy(client, known.as_ref(), from, to, count);
+            }
             _ if record.lost_perhaps => {
                 content.maybe_write(client, to..to + count, Value::Any);
             }
