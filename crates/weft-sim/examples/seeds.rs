@@ -40,9 +40,10 @@ fn main() {
             .take(2)
             .collect();
         println!(
-            "seed {seed}: {:.1?} {} steps {} ops {:?} {}{}",
+            "seed {seed}: {:.1?} {} steps {:016x} {} ops {:?} {}{}",
             report.time,
             report.steps,
+            report.digest,
             report.operations,
             report.kinds,
             match (why.is_empty(), &report.undecided) {

@@ -11,6 +11,7 @@ use futures_util::future::LocalBoxFuture;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use weft_env::TaskDriver;
 
-/// What one poll costs, in virtual nanoseconds: about what a message costs a real server.
-const POLL_NANOS: std::ops::Range<u64> = 200..3_000;
+/// What one poll costs, in virtual nanoseconds: about what a message costs a real server. (One
+/// processor for all nodes: see [`crate::World::set_poll_cost`].)
+const POLL_NANOS: Range<u64> = 200..3_000;
 /// Timers fire up to this late, as those of a real kernel and runtime do.
 const TIMER_LATE_NANOS: u64 = 1_000_000;
 
@@ -82,6 +84,7 @@ pub(crate) struct Executor {
     /// Ready tasks of paused nodes.
     parked: RefCell<Vec<u64>>,
     paused: RefCell<BTreeSet<usize>>,
+    poll_nanos: RefCell<Range<u64>>,
     schedule: RefCell<Rng>,
     lateness: RefCell<Rng>,
 }
@@ -99,6 +102,7 @@ impl Executor {
             timers: RefCell::default(),
             parked: RefCell::default(),
             paused: RefCell::default(),
+            poll_nanos: RefCell::new(POLL_NANOS),
             schedule: RefCell::new(Rng::stream(seed, "schedule", 0)),
             lateness: RefCell::new(Rng::stream(seed, "timers", 0)),
         }
@@ -107,6 +111,10 @@ impl Executor {
     /// Virtual nanoseconds since the beginning.
     pub(crate) fn now(&self) -> u64 {
         self.now.get()
+    }
+
+    pub(crate) fn set_poll_nanos(&self, nanos: Range<u64>) {
+        *self.poll_nanos.borrow_mut() = nanos;
     }
 
     pub(crate) fn steps(&self) -> u64 {
@@ -335,7 +343,8 @@ impl Executor {
             }
         }
         logs::leave(previous);
-        let cost = self.schedule.borrow_mut().within(POLL_NANOS);
+        let nanos = self.poll_nanos.borrow().clone();
+        let cost = self.schedule.borrow_mut().within(nanos);
         self.set_now(self.now.get() + cost);
     }
 

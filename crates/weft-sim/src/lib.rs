@@ -8,6 +8,7 @@
 //!
 //! What runs inside is the real code of servers and clients; it cannot tell the difference.
 
+pub mod ceft;
 pub mod cluster;
 mod disk;
 mod driver;
@@ -23,6 +24,6 @@ pub use cluster::faults::Kind as Fault;
 pub use cluster::run::{Options, Report, run};
 pub use disk::{Disk, DiskFaults};
 pub use logs::{LogLine, Logs, current_place};
-pub use net::{Network, Pace};
+pub use net::{Link, Network, Pace};
 pub use rng::Rng;
 pub use world::{Clock, Node, World};

@@ -7,6 +7,7 @@ use crate::net::{Net, Network};
 use crate::rng::Rng;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::Range;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use weft_env::Env;
@@ -189,6 +190,14 @@ impl World {
     pub fn set_limit(&self, limit: Duration) {
         let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         self.0.limit.set(nanos);
+    }
+
+    /// What each poll of a task costs from now on, in virtual nanoseconds; by default 200 to 3,000. All
+    /// nodes share that time, as if they ran on one processor: where many nodes work at the same time
+    /// and throughput is what counts, `0..0` leaves it to what is modelled node by node. (A task that
+    /// never waits then meets the bound on steps instead of the one on time.)
+    pub fn set_poll_cost(&self, nanos: Range<u64>) {
+        self.0.executor.set_poll_nanos(nanos);
     }
 
     /// Runs the world until `scenario` is done; it goes no further than that.

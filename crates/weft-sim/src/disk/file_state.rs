@@ -29,8 +29,9 @@ impl FileState {
         }
     }
 
-    /// Writes within the pages; returns how many pages were added.
-    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> u64 {
+    /// Writes within the pages; returns how many pages were added. A whole page that equals `shared`
+    /// shares its memory, another one takes its place.
+    pub(super) fn write(&mut self, offset: u64, data: &[u8], mut shared: Option<&mut Page>) -> u64 {
         let mut added = 0;
         let mut at = offset;
         let mut rest = data;
@@ -38,11 +39,21 @@ impl FileState {
             let (index, within) = (at / PAGE, (at % PAGE) as usize);
             let part = rest.len().min(PAGE as usize - within);
             self.dirty(index);
-            let page = self.pages.entry(index).or_insert_with(|| {
-                added += 1;
-                Rc::new([0; PAGE as usize])
-            });
-            Rc::make_mut(page)[within..within + part].copy_from_slice(&rest[..part]);
+            if let Some(shared) = shared.as_deref_mut()
+                && part == PAGE as usize
+            {
+                if shared[..] != rest[..part] {
+                    Rc::make_mut(shared).copy_from_slice(&rest[..part]);
+                }
+                let before = self.pages.insert(index, shared.clone());
+                added += u64::from(before.is_none());
+            } else {
+                let page = self.pages.entry(index).or_insert_with(|| {
+                    added += 1;
+                    Rc::new([0; PAGE as usize])
+                });
+                Rc::make_mut(page)[within..within + part].copy_from_slice(&rest[..part]);
+            }
             rest = &rest[part..];
             at += part as u64;
         }

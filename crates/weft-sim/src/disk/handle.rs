@@ -64,6 +64,15 @@ impl Disk {
         self.with(|disk| disk.used)
     }
 
+    /// From now on equal pages that are written one after the other take memory once: for large files
+    /// of a repeated content.
+    pub fn share_equal_pages(&self) {
+        self.with(|disk| {
+            let zeros = || Rc::new([0; PAGE as usize]);
+            disk.shared.get_or_insert_with(zeros);
+        });
+    }
+
     /// The device stops answering, or answers again.
     pub fn set_hung(&self, hung: bool) {
         self.inner.executor.mark(Mark::Fault, self.node, 0x202);

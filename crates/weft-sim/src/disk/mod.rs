@@ -95,6 +95,7 @@ impl Disks {
             stop_at: None,
             stopped: false,
             grain: None,
+            shared: None,
             faults: DiskFaults::default(),
             rng: Rng::stream(seed, "disk", node as u64),
             timing: Rng::stream(seed, "disk timing", node as u64),

@@ -1,7 +1,7 @@
 //! A disk: its files, its names and which of them are durable, what is under way.
 
 use super::file_state::FileState;
-use super::{DiskFaults, PAGE, eio};
+use super::{DiskFaults, PAGE, Page, eio};
 use crate::driver::dead;
 use crate::rng::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +63,8 @@ pub(super) struct DiskState {
     pub(super) stopped: bool,
     /// Bytes at whose multiples a write is cut short; otherwise at pages (a kill) or sectors.
     pub(super) grain: Option<usize>,
+    /// The last page that was written whole, where equal ones are to be held in memory once.
+    pub(super) shared: Option<Page>,
     pub(super) faults: DiskFaults,
     pub(super) rng: Rng,
     pub(super) timing: Rng,
@@ -214,7 +216,7 @@ impl DiskState {
 
     pub(super) fn apply_write(&mut self, file: u64, offset: u64, data: &[u8]) {
         if let Some(state) = self.files.get_mut(&file) {
-            let added = state.write(offset, data);
+            let added = state.write(offset, data, self.shared.as_mut());
             self.used += added * PAGE;
         }
     }

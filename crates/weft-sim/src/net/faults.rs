@@ -1,6 +1,7 @@
 //! What scenarios do to the network.
 
-use super::Pace;
+use super::links::LinkState;
+use super::{Link, Pace};
 use crate::executor::Mark;
 use crate::world::Inner;
 use std::rc::Rc;
@@ -81,6 +82,23 @@ impl Network {
         self.0.net.0.borrow_mut().pace = pace;
     }
 
+    /// From now on everything that `name` sends and receives, but to itself, shares this link. See
+    /// [`Link`].
+    pub fn set_link(&self, name: &str, link: Link) {
+        let node = self.index(name);
+        self.0.executor.mark(Mark::Fault, node, 0x106);
+        let mut state = self.0.net.0.borrow_mut();
+        let links = state.links.entry(node);
+        links.or_insert_with(|| LinkState::new(link)).link = link;
+    }
+
+    /// Bytes that each direction of a new connection may have on its way and unread, at least 1.
+    /// Without it each connection draws its own, some as small as 4 KiB.
+    pub fn set_window(&self, bytes: usize) {
+        self.0.executor.mark(Mark::Fault, 0, 0x107);
+        self.0.net.0.borrow_mut().window = Some(bytes.max(1));
+    }
+
     /// True if there is a cut, or a link that is not at its usual pace, between `a` and `b`.
     pub fn is_disturbed(&self, a: &str, b: &str) -> bool {
         let (a, b) = (self.index(a), self.index(b));
@@ -107,8 +125,7 @@ impl Network {
             if nodes == (a, b) || nodes == (b, a) {
                 for pipe in &mut connection.pipes {
                     pipe.reset = true;
-                    pipe.wire.clear();
-                    pipe.wire_bytes = 0;
+                    pipe.lose();
                     pipe.wake(&mut wakers);
                 }
             }

@@ -8,11 +8,15 @@
 //! A cut holds what is on the wire (TCP sends it again until it arrives) and keeps connects
 //! waiting; after the cut everything arrives, late. In a one-way cut the other direction still
 //! carries data, but what is read is no longer acknowledged, so its window fills up.
+//!
+//! Nodes may have links of a set rate, which all their connections share: see `links.rs`.
 mod faults;
+mod links;
 mod state;
 mod stream;
 
 pub use faults::Network;
+pub use links::Link;
 
 use crate::driver::dead;
 use crate::executor::{Mark, Sleep};
@@ -71,6 +75,8 @@ impl Net {
             cuts: BTreeSet::new(),
             paces: BTreeMap::new(),
             pace: Pace::default(),
+            links: BTreeMap::new(),
+            window: None,
             next_port: PORT_FIRST,
             latency: Rng::stream(seed, "latency", 0),
             chunks: Rng::stream(seed, "chunks", 0),
@@ -187,9 +193,12 @@ impl Net {
             lost: false,
         };
         // Any window is allowed; small ones show what waits for room.
-        let window = 4096usize << state.chunks.below(8);
+        let drawn = |chunks: &mut Rng| 4096usize << chunks.below(8);
+        let window = state.window.unwrap_or_else(|| drawn(&mut state.chunks));
+        let least_room = state.least_room(node, peer, window);
         let pipe = || Pipe {
             window,
+            least_room,
             ..Pipe::default()
         };
         let connection = Connection {
@@ -258,7 +267,7 @@ impl Net {
                         connection.pipes[1 - side].wake(&mut wakers);
                     }
                 }
-                connection.pipes[side].wake(&mut wakers);
+                connection.pipes[side].wake_for_arrival(&mut wakers);
             }
             if answer_reset {
                 state.send(inner, id, 1 - side, Packet::Reset);
@@ -328,8 +337,7 @@ impl Net {
                         end.lost = true;
                         end.open = false;
                         let pipe = &mut connection.pipes[side];
-                        pipe.wire.clear();
-                        pipe.wire_bytes = 0;
+                        pipe.lose();
                         pipe.wake(&mut wakers);
                     }
                     state.forget_if_over(id);

@@ -1,6 +1,7 @@
 //! Connections, their pipes, and what is on the wire.
 
 use super::Pace;
+use super::links::{Lanes, LinkState};
 use crate::rng::Rng;
 use crate::world::Inner;
 use bytes::Bytes;
@@ -14,6 +15,16 @@ pub(super) enum Packet {
     Reset,
 }
 
+impl Packet {
+    /// Bytes of the connection that it carries.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Packet::Data(bytes) => bytes.len(),
+            Packet::Fin | Packet::Reset => 0,
+        }
+    }
+}
+
 /// One direction of a connection.
 #[derive(Default)]
 pub(super) struct Pipe {
@@ -24,12 +35,17 @@ pub(super) struct Pipe {
     pub(super) pumping: bool,
     /// Met a cut or a dark host: pumped again when that ends.
     pub(super) stalled: bool,
+    /// On the wire and before links.
     pub(super) wire_bytes: usize,
+    /// Before links and between them, on its way to the wire.
+    pub(super) lanes: Lanes,
     pub(super) received: VecDeque<Bytes>,
     pub(super) received_bytes: usize,
     /// Read, but not yet acknowledged to the sender.
     pub(super) credit: usize,
     pub(super) window: usize,
+    /// What must be free of it before a writer that waits goes on.
+    pub(super) least_room: usize,
     pub(super) fin_sent: bool,
     pub(super) fin: bool,
     pub(super) reset: bool,
@@ -41,6 +57,26 @@ impl Pipe {
     pub(super) fn room(&self) -> usize {
         self.window
             .saturating_sub(self.wire_bytes + self.received_bytes + self.credit)
+    }
+
+    /// True if a writer that waits, and has `wanted` bytes to send, may go on.
+    pub(super) fn has_room_for(&self, wanted: usize) -> bool {
+        self.room() >= self.least_room.min(wanted)
+    }
+
+    /// Wakes who waits for what has come. A writer that waits for more room is left alone.
+    pub(super) fn wake_for_arrival(&mut self, wakers: &mut Vec<Waker>) {
+        wakers.extend(self.reader.take());
+        if self.least_room <= 1 || self.reset || self.has_room_for(usize::MAX) {
+            wakers.extend(self.writer.take());
+        }
+    }
+
+    /// What is on its way is lost.
+    pub(super) fn lose(&mut self) {
+        self.wire.clear();
+        self.lanes.clear();
+        self.wire_bytes = 0;
     }
 
     pub(super) fn wake(&mut self, wakers: &mut Vec<Waker>) {
@@ -77,6 +113,10 @@ pub(super) struct State {
     pub(super) cuts: BTreeSet<(usize, usize)>,
     pub(super) paces: BTreeMap<(usize, usize), Pace>,
     pub(super) pace: Pace,
+    /// By node.
+    pub(super) links: BTreeMap<usize, LinkState>,
+    /// Of new connections; none: drawn for each.
+    pub(super) window: Option<usize>,
     pub(super) next_port: u32,
     pub(super) latency: Rng,
     pub(super) chunks: Rng,
@@ -102,7 +142,8 @@ impl State {
         };
         let transfer = (bytes as u64).saturating_mul(1_000_000_000) / pace.rate.max(1);
         let mut latency = self.latency.within(pace.latency.clone());
-        if self.latency.chance(self.detour_ppm) {
+        // Where links are modelled, what is late waited for one.
+        if !self.is_linked(from, to) && self.latency.chance(self.detour_ppm) {
             latency += self.latency.below(20_000_000);
         }
         latency + transfer
@@ -114,10 +155,13 @@ impl State {
             return;
         };
         let (from, to) = (connection.ends[side].node, connection.ends[1 - side].node);
-        let bytes = match &packet {
-            Packet::Data(bytes) => bytes.len(),
-            Packet::Fin | Packet::Reset => 0,
-        };
+        let bytes = packet.bytes();
+        if self.is_linked(from, to) {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.pipes[side].wire_bytes += bytes;
+            }
+            return self.send_by_link(inner, id, side, packet);
+        }
         let delay = self.delay(from, to, bytes);
         let Some(connection) = self.connections.get_mut(&id) else {
             return;

@@ -151,7 +151,9 @@ impl AsyncRead for SimStream {
         } else {
             // A waiting writer is told at once: the acknowledgement's way back is part of the
             // latency that its next packet gets.
-            if let Some(waker) = pipe.writer.take() {
+            if pipe.has_room_for(usize::MAX)
+                && let Some(waker) = pipe.writer.take()
+            {
                 waker.wake();
             }
         }
@@ -200,7 +202,7 @@ impl AsyncWrite for SimStream {
             return Poll::Ready(Ok(0));
         }
         let room = pipe.room();
-        if room == 0 {
+        if !pipe.has_room_for(total) {
             pipe.writer = Some(cx.waker().clone());
             return Poll::Pending;
         }
