@@ -400,7 +400,9 @@ fn renames_move_whole_and_exchange() {
 
 #[test]
 fn a_copy_may_be_seen_half_done_while_it_goes_on_and_no_other_way() {
-    let script = |seen: &dyn Fn(&[u8], &[u8]) -> Vec<u8>, at: u64| {
+    // What is seen, of what is new and what was there.
+    type Seen<'a> = &'a dyn Fn(&[u8], &[u8]) -> Vec<u8>;
+    let script = |seen: Seen<'_>, at: u64| {
         let script = Script::new();
         script.op(1, 0, 10, create("a"), file(7, 0));
         let new = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
