@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 struct Mounts {
     a: PathBuf,
     b: PathBuf,
-    _second: Process,
+    second: Process,
     dev: Dev,
     _base: tempfile::TempDir,
 }
@@ -81,7 +81,7 @@ impl Mounts {
         Some(Mounts {
             a,
             b,
-            _second: second,
+            second,
             dev,
             _base: base,
         })
@@ -612,4 +612,41 @@ fn with_both_members_of_a_pair_gone_calls_fail_and_do_not_hang() {
     for n in 0..4 {
         assert!(fs::read(a.join(format!("new{n}"))).unwrap() == content(n));
     }
+}
+
+/// `session_term_ms` of the metadata server.
+const TERM: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_mount_that_hangs_delays_others_by_its_term_and_writes_nothing_afterwards() {
+    let Some(mounts) = Mounts::up() else {
+        return;
+    };
+    let (a, b) = mounts.both("f");
+    let ours = vec![b'a'; 3 * PAGE];
+    fs::write(&b, vec![b'0'; 4 * PAGE]).unwrap();
+    let hanging = open(&b);
+    hanging.sync_all().unwrap();
+    let term = fs::read_to_string(mounts.dev.directory.join("meta-1.toml")).unwrap();
+    let term_line = format!("session_term_ms = {}", TERM.as_millis());
+    assert!(term.contains(&term_line), "{term}");
+    // The second mount has the file for itself, and something that it has not written back.
+    hanging.write_all_at(&[b'b'; PAGE], 0).unwrap();
+    mounts.second.signal(libc::SIGSTOP);
+    let begun = Instant::now();
+    let file = open(&a);
+    file.write_all_at(&ours, 0).unwrap();
+    file.sync_all().unwrap();
+    let took = begun.elapsed();
+    println!("waited {took:?} for a mount that hangs");
+    mounts.second.signal(libc::SIGCONT);
+    // What must pass is the term and its margin of a twentieth; the rest is this machine.
+    assert!(took < TERM * 2, "{took:?}");
+    let refused = hanging.sync_all().unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EIO));
+    let expected = [&ours[..], &[b'0'; PAGE]].concat();
+    assert!(at(&file, 0, 5 * PAGE) == expected);
+    until("the second mount sees it, too", || {
+        fs::read(&b).is_ok_and(|found| found == expected)
+    });
 }
