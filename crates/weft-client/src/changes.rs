@@ -11,12 +11,13 @@ use crate::types::Errno;
 use crate::window::UnderWay;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
-use futures_util::{FutureExt, select_biased};
+use futures_util::{FutureExt, poll, select_biased};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use weft_env::Mono;
@@ -162,10 +163,17 @@ impl<'a> Clock<'a> {
 
     /// Waits for a place in a member's window; one at a time.
     async fn entered(&self, place: impl Future<Output = UnderWay<'a>>) -> UnderWay<'a> {
+        let mut place = pin!(place);
+        // Trying again is no waiting, or the patience would never be over.
+        if let Poll::Ready(entered) = poll!(&mut place) {
+            return entered;
+        }
         self.waits.set(true);
         let entered = place.await;
         self.waits.set(false);
-        self.restart();
+        if !self.pairs.is_given_up(self.pair) {
+            self.restart();
+        }
         entered
     }
 

@@ -237,6 +237,30 @@ fn what_waits_behind_others_has_as_much_patience() {
 }
 
 #[test]
+fn a_write_to_a_pair_that_is_gone_ends_with_the_patience() {
+    for protocol in ALL {
+        with_stand_ins(1, async |cluster| {
+            let settings = Settings {
+                patience_ms: 2_000,
+                ..cluster.settings()
+            };
+            let a = client(&cluster, protocol, settings).await;
+            let handle = create(&a).await;
+            a.write(handle, 0, pattern(1, 4 * MIB), false)
+                .await
+                .unwrap();
+            for member in [0, 1] {
+                cluster.kill_member(0, member);
+            }
+            let synced = cluster
+                .env
+                .timeout(Duration::from_secs(30), a.fsync(handle, false));
+            assert_eq!(synced.await, Ok(Err(Errno(libc::EIO))), "{protocol:?}");
+        });
+    }
+}
+
+#[test]
 fn what_the_leader_had_to_make_equal_lets_no_writer_go_on_near_it() {
     with_stand_ins(1, async |cluster| {
         let settings = Settings {
