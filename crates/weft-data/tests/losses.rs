@@ -222,7 +222,7 @@ fn what_comes_back_does_so_around_a_block_that_is_bad_here() {
         bed.damage(ONE, &both[4_096..4_900]);
         bed.meta.unsettled.set(0);
         bed.up(ZERO).await;
-        bed.until(Mode::Both, 6).await;
+        bed.until(Mode::Both, 5).await;
         let expected = with(&both, 100, &alone);
         let read = async |range: Range<u64>| read(&bed, &one, object(1), range).await;
         assert!(read(0..4_096).await.unwrap() == expected[..4_096]);
