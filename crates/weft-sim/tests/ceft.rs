@@ -42,9 +42,10 @@ fn point(setting: &Setting, clients: usize) -> Point {
 fn one_client_is_as_fast_as_its_link_or_half_of_it_where_it_sends_twice() {
     let alone = point(&unmirrored(2), 1).raw;
     assert!((0.9 * GOODPUT..GOODPUT).contains(&alone), "{alone}");
+    // What a server has said nothing to yet sends little: files this small feel that.
     for (protocol, least, most) in [
-        (Protocol::ServerAsync, 0.9, 1.0),
-        (Protocol::ServerSync, 0.9, 1.0),
+        (Protocol::ServerAsync, 0.85, 1.0),
+        (Protocol::ServerSync, 0.85, 1.0),
         (Protocol::ClientSync, 0.45, 0.5),
     ] {
         let raw = point(&small(protocol), 1).raw / GOODPUT;
