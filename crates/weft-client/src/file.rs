@@ -148,7 +148,9 @@ impl Core {
         if let Some(owner) = lock_owner {
             self.drop_locks(node.ino, false, owner).await?;
         }
-        node.failure_since(&handle.seen_failures)?;
+        // Not for the last time: a child process that begins another program closes what it shares with
+        // its parent, too, and nobody hears what that close was told.
+        node.failure_beyond(handle.seen_failures.get())?;
         flushed
     }
 

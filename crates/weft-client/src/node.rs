@@ -207,15 +207,21 @@ impl Node {
         self.state.borrow().handover > handovers
     }
 
-    /// An errno that a flush left since `seen`, once.
-    pub fn failure_since(&self, seen: &Cell<u64>) -> Result<(), Errno> {
+    /// An errno that a flush left since `seen`, for those who have the file open.
+    pub fn failure_beyond(&self, seen: u64) -> Result<(), Errno> {
         let mut state = self.state.borrow_mut();
-        if state.buffer.failures == seen.get() {
+        if state.buffer.failures == seen {
             return Ok(());
         }
-        seen.set(state.buffer.failures);
         state.buffer.is_unheard = false;
         Err(Errno(state.buffer.failure))
+    }
+
+    /// The same, once.
+    pub fn failure_since(&self, seen: &Cell<u64>) -> Result<(), Errno> {
+        let failure = self.failure_beyond(seen.get());
+        seen.set(self.state.borrow().buffer.failures);
+        failure
     }
 
     /// It is open, and the service keeps it for this session when its last name goes. What was opened

@@ -34,7 +34,7 @@ struct Mounts {
     b: PathBuf,
     second: Process,
     dev: Dev,
-    _base: tempfile::TempDir,
+    base: tempfile::TempDir,
 }
 
 impl Mounts {
@@ -83,12 +83,21 @@ impl Mounts {
             b,
             second,
             dev,
-            _base: base,
+            base,
         })
     }
 
     fn both(&self, name: &str) -> (PathBuf, PathBuf) {
         (self.a.join(name), self.b.join(name))
+    }
+}
+
+impl Drop for Mounts {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let second = fs::read_to_string(self.base.path().join("second.log"));
+            println!("{}== the second mount\n{second:?}", self.dev.logs());
+        }
     }
 }
 
@@ -642,6 +651,8 @@ fn a_mount_that_hangs_delays_others_by_its_term_and_writes_nothing_afterwards() 
     mounts.second.signal(libc::SIGCONT);
     // What must pass is the term and its margin of a twentieth; the rest is this machine.
     assert!(took < TERM * 2, "{took:?}");
+    // A close of one descriptor of several does not take the error from the others.
+    drop(hanging.try_clone().unwrap());
     let refused = hanging.sync_all().unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(libc::EIO));
     let expected = [&ours[..], &[b'0'; PAGE]].concat();
