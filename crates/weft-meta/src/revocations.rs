@@ -231,7 +231,7 @@ impl Meta {
         let mut holders = core.ranges.conflicting(ino, but, span, write);
         holders.extend(alone.filter(|writer| *writer != but));
         if readers.is_empty() && holders.is_empty() {
-            return None;
+            return self.clear_own_read(core, ino, but, span, write);
         }
         let ask = || Ask::Part {
             span: span.clone(),
@@ -247,6 +247,25 @@ impl Meta {
         if disputes {
             core.ranges.disputed(ino);
         }
+        Some(Conflict::Inode(ino))
+    }
+
+    /// Who has a READ lease has it on the whole, and keeps what it has read until it is told that it has
+    /// less: before it may write a part beside others it gives that back. None: it need not.
+    fn clear_own_read(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        session: SessionId,
+        span: &Range<u64>,
+        write: bool,
+    ) -> Option<Conflict> {
+        let reads = write && core.leases.reads(ino, session);
+        if !reads || !core.shares(&(ino, span.clone()), session) {
+            return None;
+        }
+        let ask = Ask::Part { span: WHOLE, write };
+        self.begin_revocation(core, ino, session, ask, false);
         Some(Conflict::Inode(ino))
     }
 

@@ -79,6 +79,56 @@ fn a_change_first_takes_what_others_have_cached() {
 }
 
 #[test]
+fn who_reads_the_whole_gives_that_back_before_a_part_is_granted() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let [a, b, c] = [(); 3].map(|()| Client::open(&env, server.address()));
+        let (a, b, c) = futures_util::join!(a, b, c);
+        for client in [&a, &b, &c] {
+            client.keep_alive();
+        }
+        let ino = a.create(1, "f").await;
+        let range = |start, end| proto::Range { start, end };
+        let to_write = |start, end| {
+            let lease = WriteLease {
+                start,
+                end,
+                ..whole(ino)
+            };
+            op::Op::WriteLease(lease)
+        };
+        // Two write it, a third reads a part, and keeps that when nobody writes any more.
+        a.manners.kept.borrow_mut()[0] = vec![range(0, 4096)];
+        let (_, leases) = c.done(to_write(8192, 12_288)).await;
+        assert_eq!(mode_of(&leases, ino), SHARED);
+        a.manners.kept.take();
+        let reading = LeaseRangeRequest {
+            session: b.session,
+            epoch: b.epoch,
+            ino,
+            start: 0,
+            end: 4096,
+            write: false,
+        };
+        let leases = b.call(&reading).await.unwrap().leases;
+        assert_eq!(mode_of(&leases, ino), SHARED);
+        c.done(op::Op::DropLease(DropLease { ino })).await;
+        let read = a.inode(ino).await.unwrap();
+        assert_eq!(mode_of(&read.leases, ino), READ);
+        a.manners.asked.take();
+        let (_, leases) = a.done(to_write(8192, 12_288)).await;
+        assert_eq!(mode_of(&leases, ino), SHARED);
+        assert_eq!(a.manners.asked.take(), [(ino, SHARED, false)]);
+        // What it read of the rest it has given back: another who writes that need not ask for it.
+        let (_, leases) = c.done(to_write(0, 4096)).await;
+        assert_eq!(mode_of(&leases, ino), SHARED);
+        assert!(a.manners.asked.take().is_empty());
+        server.stop().await;
+    });
+}
+
+#[test]
 fn an_open_file_lives_on_when_another_unlinks_it() {
     run(|env, dir| async move {
         let server = server(&env, &dir).await;

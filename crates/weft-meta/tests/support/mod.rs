@@ -63,12 +63,14 @@ pub struct Manners {
     pub open: RefCell<BTreeSet<u64>>,
     /// What it owes with the next WRITE lease given back.
     pub owed: RefCell<Option<Setattr>>,
+    /// Bytes that it keeps to write, and to read, when a part is asked back.
+    pub kept: RefCell<[Vec<weft_wire::proto::Range>; 2]>,
     /// Does not answer.
     pub deaf: Cell<bool>,
     pub states: RefCell<Vec<PairState>>,
     pub freed: RefCell<Vec<u64>>,
     /// Repliers of a deaf client.
-    kept: RefCell<Vec<weft_rpc::Request>>,
+    unanswered: RefCell<Vec<weft_rpc::Request>>,
 }
 
 pub struct Client {
@@ -119,13 +121,15 @@ impl Client {
                     .borrow_mut()
                     .push((revoke.ino, revoke.to, revoke.unlinking));
                 if mine.deaf.get() {
-                    mine.kept.borrow_mut().push(request);
+                    mine.unanswered.borrow_mut().push(request);
                     return;
                 }
+                let [kept_write, kept_read] = mine.kept.borrow().clone();
                 let reply = RevokeReply {
                     open: mine.open.borrow().contains(&revoke.ino),
                     owed: mine.owed.borrow_mut().take(),
-                    ..RevokeReply::default()
+                    kept_write,
+                    kept_read,
                 };
                 request
                     .replier
