@@ -188,7 +188,10 @@ impl From<Mode> for Wanted {
 pub struct LeaseState {
     mode: Mode,
     granted: u64,
+    /// Number of the newest revocation, or question, that has come.
     revoked: u64,
+    /// Number of the newest that has been answered: what was granted before is void.
+    answered: u64,
     giving_back: Option<GivingBack>,
     turns: u64,
     /// The client gives it back of its own accord: nothing is granted until that is done.
@@ -273,8 +276,7 @@ impl LeaseState {
     fn is_in_force(&self, seq: u64) -> bool {
         // A reply may be read after the revocation that followed it on the wire. While that is not
         // answered, the grant still stands, to be given back with it.
-        let follows = |g: &GivingBack| g.seq > seq && g.seq == self.revoked;
-        !self.leaving && (seq > self.revoked || self.giving_back.as_ref().is_some_and(follows))
+        !self.leaving && seq > self.answered
     }
 
     /// What came with a grant that was taken may be kept: it stands. What is held may be less than
@@ -401,7 +403,7 @@ impl LeaseState {
         if seq < self.revoked {
             return false;
         }
-        self.revoked = seq;
+        (self.revoked, self.answered) = (seq, seq);
         true
     }
 
@@ -452,7 +454,11 @@ impl LeaseState {
 
     /// The giving back is over: the lease is what was asked for, unless a newer grant came.
     pub fn finish_giving_back(&mut self) {
-        if let Some(giving_back) = self.giving_back.take()
+        let giving_back = self.giving_back.take();
+        if let Some(giving_back) = &giving_back {
+            self.answered = self.answered.max(giving_back.seq);
+        }
+        if let Some(giving_back) = giving_back
             && self.granted <= giving_back.seq
         {
             if giving_back.to < Mode::Read {
@@ -497,7 +503,7 @@ impl LeaseState {
         }
         self.forget_use();
         self.granted = 0;
-        self.revoked = 0;
+        (self.revoked, self.answered) = (0, 0);
         self.giving_back = None;
     }
 
@@ -534,7 +540,9 @@ impl LeaseState {
         self.leaving = false;
         match granted {
             Some((mode, seq)) => {
-                self.revoked = self.revoked.max(seq.saturating_sub(1));
+                let before = seq.saturating_sub(1);
+                self.revoked = self.revoked.max(before);
+                self.answered = self.answered.max(before);
                 self.grant(mode.min(Mode::Read), seq)
             }
             None => false,
@@ -844,6 +852,13 @@ mod tests {
         assert!(!lease.grant_range(K..2 * K, true, 5));
         assert!(lease.shares());
         assert!(!lease.report(5));
+        // Nor does it come back when the next is asked.
+        assert!(lease.begin_giving_back(part(4 * K..5 * K, true), 8));
+        assert!(!lease.grant_range(K..2 * K, false, 5));
+        assert!(lease.grant_range(K..2 * K, false, 7));
+        lease.finish_giving_back();
+        assert!(lease.begin_giving_back(part(4 * K..5 * K, true), 10));
+        assert!(!lease.grant_range(2 * K..3 * K, false, 7));
     }
 
     #[test]
