@@ -216,6 +216,12 @@ impl Pairs {
         })
     }
 
+    /// Those of all pairs, in order.
+    pub(crate) fn addresses(&self) -> Vec<PairMembers> {
+        let known = self.by_id.keys();
+        known.filter_map(|&id| self.addresses_of(id)).collect()
+    }
+
     /// What `weft status` shows of the pairs.
     pub(crate) fn status(&self, now: Mono) -> Vec<PairStatus> {
         let member_status = |pair: &Pair, member: Member| {

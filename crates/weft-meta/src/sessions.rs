@@ -12,7 +12,7 @@ use weft_types::{Ino, PairId, SessionId, Sn};
 use weft_wire::Failed;
 use weft_wire::proto::{
     self, ChangeReply, ChangeRequest, Identity, PairEpoch, RenewReply, RenewRequest, SessionReply,
-    SessionRequest, identity::Role, op,
+    SessionRequest, View, identity::Role, op,
 };
 
 /// Sessions that may be open: far more than a cluster has clients; each costs a few hundred bytes in
@@ -120,10 +120,16 @@ impl Core {
         session: SessionId,
         (write_leases, shared_leases): (Vec<u64>, Vec<u64>),
     ) -> SessionReply {
+        // Addresses as the servers told them: the coordinator's view learns them one after the other,
+        // and nobody would tell the client later.
+        let view = View {
+            pairs: self.pairs.addresses(),
+            ..self.view.clone()
+        };
         SessionReply {
             session: session.0,
             epoch: self.epoch.0,
-            view: Some(self.view.clone()),
+            view: Some(view),
             pairs: self.pairs.published(),
             term_ms: meta.settings.session_term_ms,
             root_ino: ROOT,

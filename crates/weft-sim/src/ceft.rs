@@ -25,9 +25,6 @@ use weft_wire::proto::{Durability, Protocol};
 const LOOK: Duration = Duration::from_millis(1);
 /// How often the scenario looks whether something has come about.
 const WATCH: Duration = Duration::from_millis(5);
-/// A cluster that has just come up is left alone for so long: where its data servers are is known
-/// everywhere then, as in one that has run for a while.
-const SETTLED: Duration = Duration::from_secs(5);
 /// A cluster whose pairs do not serve by then, or clients that have not ended, hang.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 /// What files consist of, again and again: disks keep it once.
@@ -218,7 +215,6 @@ async fn scenario(
     if !setting.is_mirrored {
         leave_alone(&cluster).await?;
     }
-    world.sleep(SETTLED).await;
     let pattern = (0..PATTERN_BYTES)
         .map(|at| (at * 31 / 7) as u8)
         .collect::<Vec<u8>>();

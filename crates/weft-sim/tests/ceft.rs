@@ -72,6 +72,18 @@ fn at_saturation_mirroring_costs_the_half_that_the_second_copy_takes() {
 }
 
 #[test]
+fn clients_of_a_cluster_that_has_just_come_up_know_where_all_its_servers_are() {
+    // The coordinator's view has not recorded all of them yet. A client that does not know one asks
+    // as if it had failed, and waits for a second.
+    let setting = Setting {
+        bytes: 512 << 10,
+        ..unmirrored(8)
+    };
+    let [_, slowest] = point(&setting, 8).seconds;
+    assert!(slowest < 0.5, "{slowest}");
+}
+
+#[test]
 fn the_same_setting_is_the_same_run() {
     let setting = Setting {
         bytes: 200_000,
