@@ -296,10 +296,15 @@ async fn client(
     permit.map_err(|error| error.to_string())?.forget();
     let name = number.to_string();
     let written = write(&env, &client, together, name.as_bytes()).await;
-    written.map_err(|(step, errno)| {
+    // Second copies that are still owed are made, and nobody waits for the end of the session's term.
+    let closed = client.close().await;
+    let failed = |(step, errno): (&str, Errno)| {
         let error = std::io::Error::from_raw_os_error(errno.0);
         format!("{step}: {error}")
-    })
+    };
+    let times = written.map_err(failed)?;
+    closed.map_err(|errno| failed(("the end of the session", errno)))?;
+    Ok(times)
 }
 
 async fn write(

@@ -8,6 +8,8 @@
 //! links, and a way around a slow one.
 
 mod measure;
+mod paper;
+mod simulated;
 
 use super::report::{self, Line};
 use crate::cluster::build_weft;
@@ -52,6 +54,11 @@ const GOAL_READ_SLOW: f64 = 0.9;
 /// What to measure, and how long.
 #[derive(Args)]
 pub struct CeftOptions {
+    /// In virtual time, without a test bed and without root: the same code of servers and clients in the
+    /// simulator, links modelled, with figures of the paper's beside. Takes minutes for 8 servers and
+    /// an hour for 64.
+    #[arg(long, conflicts_with_all = ["weft", "dir", "rounds"])]
+    simulated: bool,
     /// Numbers of servers: 8 is four mirroring four.
     #[arg(long, value_delimiter = ',', default_value = "8,16", value_parser = parse_servers)]
     servers: Vec<usize>,
@@ -165,6 +172,9 @@ pub fn run(options: &CeftOptions) -> Outcome {
         servers.truncate(1);
     }
     let most = *servers.last().ok_or("--servers names none")?;
+    if options.simulated {
+        return simulated::run(options, &servers);
+    }
     let clients = options.clients.unwrap_or(2 * most).max(1);
     let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
     let mut bed = Bed::new(&parent)?;
