@@ -1,7 +1,9 @@
 //! `cargo xtask bench NAME`: benchmarks that write one JSON object a line.
 
 mod ceft;
+mod client;
 mod peers;
+mod recovery;
 mod relay;
 mod report;
 mod start;
@@ -25,6 +27,9 @@ enum What {
     /// CEFT's write benchmark: growing numbers of clients on the test bed, every protocol beside the
     /// same servers without mirroring. As root.
     Ceft(ceft::CeftOptions),
+    /// Four clients write and read on the test bed while a data server is killed, comes back and
+    /// recovers: what is left of their throughput, and how long it takes. As root.
+    Recovery(recovery::RecoveryOptions),
 }
 
 /// What to compare, and how long.
@@ -66,5 +71,6 @@ pub fn run(command: BenchCommand) -> Outcome {
     match command.what {
         What::Peers(options) => peers::run(&options),
         What::Ceft(options) => ceft::run(&options),
+        What::Recovery(options) => recovery::run(&options),
     }
 }

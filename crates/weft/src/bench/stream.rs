@@ -13,8 +13,11 @@ use crate::policy::ProtocolName;
 use crate::tool::connect_first;
 use bytes::Bytes;
 use clap::Args;
+use futures_util::future::{Either, select};
 use serde_json::json;
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 use weft_client::{Client, CreateFlags, Cred, Errno, HandleId, OpenFlags, Settings};
 use weft_env::{Env, Mono};
@@ -63,6 +66,12 @@ pub struct StreamOptions {
     /// Remove the file afterwards, when the times are taken.
     #[arg(long)]
     remove: bool,
+    /// Write, or read, the same bytes so many times.
+    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    times: u64,
+    /// After each so many milliseconds print a JSON object: the bytes that have been answered.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
 }
 
 /// What is done to the file.
@@ -141,6 +150,8 @@ pub async fn run(env: Env, options: StreamOptions) -> Result<()> {
         path: options.file.clone(),
         record: options.record,
         range: (options.offset, end),
+        times: options.times,
+        moved: Cell::new(0),
     };
     let done = stream.run(&options, &place, direction).await;
     let closing = stream.env.now();
@@ -152,7 +163,7 @@ pub async fn run(env: Env, options: StreamOptions) -> Result<()> {
     say!(
         "{}",
         json!({
-            "bytes": bytes,
+            "bytes": bytes.saturating_mul(options.times),
             "open_s": times.open,
             "transfer_s": times.transfer,
             "close_s": times.close,
@@ -193,6 +204,9 @@ struct Stream {
     record: u64,
     /// First byte and the one after the last.
     range: (u64, u64),
+    times: u64,
+    /// Bytes read, or given to the library to write.
+    moved: Cell<u64>,
 }
 
 impl Stream {
@@ -219,9 +233,20 @@ impl Stream {
         let start = self.env.now();
         let handle = self.open(place, directory, direction).await?;
         let opened = self.env.now();
-        match direction {
-            Direction::Write => self.write(handle, options.sync).await?,
-            Direction::Read => self.read(handle).await?,
+        let moving = async {
+            match direction {
+                Direction::Write => self.write(handle, options.sync).await,
+                Direction::Read => self.read(handle).await,
+            }
+        };
+        match options.every {
+            Some(every) => {
+                let telling = pin!(self.tell(Duration::from_millis(every)));
+                match select(pin!(moving), telling).await {
+                    Either::Left((moved, _)) | Either::Right((moved, _)) => moved?,
+                }
+            }
+            None => moving.await?,
         }
         let moved = self.env.now();
         self.close(handle).await?;
@@ -302,18 +327,25 @@ impl Stream {
     /// memory: the clients of the paper have no write buffer.
     async fn write(&self, handle: HandleId, sync: bool) -> Result<()> {
         let refused = |errno| self.refused("write", errno);
-        let record = Bytes::from(noise(self.record as usize, self.range.0 + 1));
-        let (mut at, end) = self.range;
-        while at < end {
-            let length = self.record.min(end - at);
-            let data = record.slice(..length as usize);
-            let written = self.client.write(handle, at, data, false).await;
-            at += written.map_err(refused)? as u64;
-        }
-        // Sends what is left of the last stripe unit.
-        self.client.flush(handle, None).await.map_err(refused)?;
-        while !self.is_answered() {
-            self.env.sleep(LOOK).await;
+        for time in 0..self.times {
+            // Other bytes each time, and in each process: what is the same need not be recovered.
+            let seed = (u64::from(std::process::id()) << 32) + self.range.0 + 2 * time;
+            let record = Bytes::from(noise(self.record as usize, seed));
+            let (mut at, end) = self.range;
+            while at < end {
+                let length = self.record.min(end - at);
+                let data = record.slice(..length as usize);
+                let written = self.client.write(handle, at, data, false).await;
+                let written = written.map_err(refused)? as u64;
+                at += written;
+                self.moved.set(self.moved.get() + written);
+            }
+            // Sends what is left of the last stripe unit. Before the next time: nothing is replaced before
+            // it was sent.
+            self.client.flush(handle, None).await.map_err(refused)?;
+            while !self.is_answered() {
+                self.env.sleep(LOOK).await;
+            }
         }
         if sync {
             let synced = self.client.fsync(handle, false).await;
@@ -330,6 +362,13 @@ impl Stream {
     }
 
     async fn read(&self, handle: HandleId) -> Result<()> {
+        for _ in 0..self.times {
+            self.read_once(handle).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_once(&self, handle: HandleId) -> Result<()> {
         let (mut at, end) = self.range;
         while at < end {
             let length = self.record.min(end - at) as usize;
@@ -344,8 +383,22 @@ impl Stream {
                 )));
             }
             at += got as u64;
+            self.moved.set(self.moved.get() + got as u64);
         }
         Ok(())
+    }
+
+    /// Says again and again how much is done. Ends only if nobody listens.
+    async fn tell(&self, every: Duration) -> Result<()> {
+        loop {
+            self.env.sleep(every).await;
+            let figures = self.client.figures();
+            let waiting = figures.buffered_bytes.saturating_sub(figures.owed_bytes);
+            say!(
+                "{}",
+                json!({ "moved": self.moved.get().saturating_sub(waiting) })
+            )?;
+        }
     }
 
     async fn close(&self, handle: HandleId) -> Result<()> {

@@ -1,12 +1,11 @@
 //! One point of a figure: so many clients that all begin at the same time, of which the slowest
 //! counts.
 
+use crate::bench::client::Client;
 use crate::testbed::{Bed, Cluster};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// What each client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,40 +33,6 @@ pub struct Point {
     pub busy: f64,
 }
 
-struct Client {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _: std::io::Result<()> = self.child.kill();
-        }
-        let _: std::io::Result<_> = self.child.wait();
-    }
-}
-
-impl Client {
-    fn line(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        match self.output.read_line(&mut line) {
-            Ok(1..) => Ok(line.trim_end().to_owned()),
-            // It has ended: what it said says why.
-            _ => {
-                let mut why = String::new();
-                if let Some(mut stderr) = self.child.stderr.take() {
-                    // What could not be read is not shown.
-                    let _: std::io::Result<usize> = stderr.read_to_string(&mut why);
-                }
-                let last = why.lines().rev().find(|line| line.starts_with("weft: "));
-                Err(last.unwrap_or("a client ended without a word").to_owned())
-            }
-        }
-    }
-}
-
 /// Whom to measure.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
@@ -92,18 +57,10 @@ impl Subject<'_> {
         for client in 0..clients {
             all.push(self.client(bed, client, work)?);
         }
-        for client in &mut all {
-            match client.line()?.as_str() {
-                "ready" => {}
-                other => return Err(format!("a client said {other:?} instead of ready")),
-            }
-        }
+        all.iter_mut().try_for_each(Client::wait_ready)?;
         let epochs = self.cluster.epochs(bed)?;
         let (servers, machine) = (cpu_of(&bed.pids()), Machine::now()?);
-        for client in &mut all {
-            let told = client.input.write_all(b"go\n");
-            told.map_err(|error| format!("a client does not listen: {error}"))?;
-        }
+        all.iter_mut().try_for_each(Client::go)?;
         let (mut total, mut transfer, mut own) = (0.0_f64, 0.0_f64, 0.0);
         for client in &mut all {
             let line = client.line()?;
@@ -164,20 +121,7 @@ impl Subject<'_> {
         {
             command.args(["--protocol", protocol]);
         }
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("cannot start a client: {error}"))?;
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => Ok(Client {
-                child,
-                input,
-                output: BufReader::new(output),
-            }),
-            _ => Err("a client has no pipes".into()),
-        }
+        Client::start(command)
     }
 }
 

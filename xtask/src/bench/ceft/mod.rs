@@ -24,7 +24,7 @@ use std::time::Instant;
 /// As the paper's clients.
 const BYTES: u64 = 16 << 20;
 /// In the order of the paper, and the hybrid.
-const PROTOCOLS: [&str; 5] = [
+pub const PROTOCOLS: [&str; 5] = [
     "server-async",
     "server-sync",
     "client-async",
@@ -55,8 +55,8 @@ const GOAL_READ_SLOW: f64 = 0.9;
 #[derive(Args)]
 pub struct CeftOptions {
     /// In virtual time, without a test bed and without root: the same code of servers and clients in the
-    /// simulator, links modelled, with figures of the paper's beside. Takes minutes for 8 servers and
-    /// an hour for 64.
+    /// simulator, links modelled, with figures of the paper's beside. Takes a minute for 8 servers,
+    /// some for 64.
     #[arg(long, conflicts_with_all = ["weft", "dir", "rounds"])]
     simulated: bool,
     /// Numbers of servers: 8 is four mirroring four.
