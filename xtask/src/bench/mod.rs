@@ -8,9 +8,11 @@ mod relay;
 mod report;
 mod start;
 
+use crate::cluster::build_weft;
 use crate::run::Outcome;
+use crate::testbed::{Bed, Rate};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `cargo xtask bench ...`
 #[derive(Args)]
@@ -61,6 +63,32 @@ pub struct PeersOptions {
     /// Where the table and the plots go.
     #[arg(long, default_value = "target/bench-report")]
     report: PathBuf,
+}
+
+/// A bed in `dir`, or where temporary files lie, with nodes `meta`, `s0`, `s1`, ... and `c0`, `c1`, ..., whose
+/// links have this rate; and the binary: the one given, or one that is built.
+///
+/// # Errors
+/// If no bed can be made here, or the binary cannot be built.
+fn bed_of(
+    dir: Option<&Path>,
+    weft: Option<&Path>,
+    rate: Rate,
+    [servers, clients]: [usize; 2],
+) -> Result<(Bed, PathBuf), String> {
+    let parent = dir.map_or_else(std::env::temp_dir, Path::to_owned);
+    let mut bed = Bed::new(&parent)?;
+    let weft = match weft {
+        Some(weft) => weft.to_owned(),
+        None => build_weft()?,
+    };
+    bed.add("meta", Some(rate))?;
+    for (kind, count) in [("s", servers), ("c", clients)] {
+        for index in 0..count {
+            bed.add(&format!("{kind}{index}"), Some(rate))?;
+        }
+    }
+    Ok((bed, weft))
 }
 
 /// Runs a benchmark.

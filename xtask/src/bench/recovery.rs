@@ -2,9 +2,9 @@
 //! recovers (docs/operating/testbed.md). Two clients write and two read without a pause, on four pairs;
 //! the moment both copies are told to be equal again, the server that had them alone is killed.
 
+use super::bed_of;
 use super::client::Client;
 use super::report::{self, Line};
-use crate::cluster::build_weft;
 use crate::run::Outcome;
 use crate::testbed::{Bed, Cluster, Rate, Seat};
 use clap::Args;
@@ -62,30 +62,28 @@ pub struct RecoveryOptions {
 /// # Errors
 /// If no bed can be made, or a client fails, which must not happen whatever is killed.
 pub fn run(options: &RecoveryOptions) -> Outcome {
-    let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let mut bed = Bed::new(&parent)?;
-    let weft = match &options.weft {
-        Some(weft) => weft.clone(),
-        None => build_weft()?,
-    };
-    bed.add("meta", Some(options.rate))?;
-    for (kind, count) in [("s", SERVERS), ("c", CLIENTS)] {
-        for index in 0..count {
-            bed.add(&format!("{kind}{index}"), Some(options.rate))?;
-        }
-    }
+    let (dir, given) = (options.dir.as_deref(), options.weft.as_deref());
+    let (mut bed, weft) = bed_of(dir, given, options.rate, [SERVERS, CLIENTS])?;
     let nodes: Vec<String> = (0..SERVERS).map(|server| format!("s{server}")).collect();
     let seats = Seat::pairs(&nodes);
     let mut lines = Vec::new();
-    for protocol in &options.protocols {
-        println!("== {protocol}");
-        let cluster = Cluster::start(&mut bed, &weft, "recovery", "meta", &seats, false, true)?;
-        let measured = measure(&mut bed, &weft, &cluster, protocol, options.seconds);
-        let stopped = cluster.stop(&mut bed);
-        lines.extend(measured?);
-        stopped?;
+    let mut all = || -> Outcome {
+        for protocol in &options.protocols {
+            println!("== {protocol}");
+            let cluster = Cluster::start(&mut bed, &weft, "recovery", "meta", &seats, false, true)?;
+            let measured = measure(&mut bed, &weft, &cluster, protocol, options.seconds);
+            let stopped = cluster.stop(&mut bed);
+            lines.extend(measured?);
+            stopped?;
+        }
+        Ok(())
+    };
+    // What was measured before something failed is measured.
+    let whole = all();
+    if !lines.is_empty() {
+        report::write(&lines, &options.report, options.json.as_deref())?;
     }
-    report::write(&lines, &options.report, options.json.as_deref())
+    whole
 }
 
 /// One protocol: its figures.
@@ -127,14 +125,15 @@ fn measure(
         Ok(())
     };
     let recover = |bed: &mut Bed| wait_until_both(bed, cluster);
+    let recover_and_lose = |bed: &mut Bed| {
+        wait_until_both(bed, cluster)?;
+        bed.end(SECOND, true)
+    };
     let normal = phases.pass(bed, "both members", stay)?;
     bed.end(FIRST, true)?;
     phases.pass(bed, "one member gone", stay)?;
     bed.start_again(FIRST)?;
-    let began = Instant::now();
-    let left = phases.pass(bed, "recovering", recover)?;
-    let took = began.elapsed();
-    bed.end(SECOND, true)?;
+    let left = phases.pass(bed, "recovering", recover_and_lose)?;
     phases.pass(bed, "the other member gone", stay)?;
     bed.start_again(SECOND)?;
     phases.pass(bed, "the other one recovering", recover)?;
@@ -153,7 +152,7 @@ fn measure(
         let line = Line::of("recovery", protocol, figure, "4+4", left, "MB/s");
         lines.push(line.beside("both members", normal, goal));
     }
-    let took = took.as_secs_f64();
+    let took = left.seconds;
     lines.push(Line::of("recovery", protocol, "recovery", "4+4", took, "s"));
     Ok(lines)
 }
@@ -180,7 +179,7 @@ fn start(
     Client::start(command)
 }
 
-/// How far a client was when. Its process ends with the bed's.
+/// How far a client was when. Its process ends soon after this does.
 struct Course {
     steps: Arc<Mutex<Steps>>,
 }
@@ -230,8 +229,9 @@ impl Course {
     }
 }
 
-/// MB/s of all clients.
+/// MB/s of all clients, and of how long.
 struct Rates {
+    seconds: f64,
     written: f64,
     read: f64,
 }
@@ -260,24 +260,25 @@ impl Phases<'_> {
         let epochs = self.cluster.epochs(bed)?;
         let begun = Instant::now();
         what(bed)?;
-        let changes = self.cluster.epochs(bed)?.saturating_sub(epochs);
         let ended = Instant::now();
+        let changes = self.cluster.epochs(bed)?.saturating_sub(epochs);
         // What was moved by now has been told by then.
         std::thread::sleep(2 * EVERY);
-        let span = ended.duration_since(begun).as_secs_f64();
+        let seconds = ended.duration_since(begun).as_secs_f64();
         let of = |first: usize| -> Result<f64, String> {
             let mut moved = 0;
             for course in self.courses.iter().skip(first).step_by(2) {
                 moved += course.at(ended)?.saturating_sub(course.at(begun)?);
             }
-            Ok(moved as f64 / 1e6 / span)
+            Ok(moved as f64 / 1e6 / seconds)
         };
         let rates = Rates {
+            seconds,
             written: of(0)?,
             read: of(1)?,
         };
         println!(
-            "{name}: {span:.1} s, {:.1} MB/s written, {:.1} MB/s read, {changes} changes of pairs",
+            "{name}: {seconds:.1} s, {:.1} MB/s written, {:.1} MB/s read, {changes} changes of pairs",
             rates.written, rates.read
         );
         for (case, value) in [("written", rates.written), ("read", rates.read)] {

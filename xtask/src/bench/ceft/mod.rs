@@ -11,8 +11,8 @@ mod measure;
 mod paper;
 mod simulated;
 
+use super::bed_of;
 use super::report::{self, Line};
-use crate::cluster::build_weft;
 use crate::run::Outcome;
 use crate::testbed::{Bed, Cluster, Rate, Seat};
 use clap::Args;
@@ -176,18 +176,8 @@ pub fn run(options: &CeftOptions) -> Outcome {
         return simulated::run(options, &servers);
     }
     let clients = options.clients.unwrap_or(2 * most).max(1);
-    let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let mut bed = Bed::new(&parent)?;
-    let weft = match &options.weft {
-        Some(weft) => weft.clone(),
-        None => build_weft()?,
-    };
-    bed.add("meta", Some(options.rate))?;
-    for (kind, count) in [("s", most), ("c", clients)] {
-        for index in 0..count {
-            bed.add(&format!("{kind}{index}"), Some(options.rate))?;
-        }
-    }
+    let (dir, given) = (options.dir.as_deref(), options.weft.as_deref());
+    let (mut bed, weft) = bed_of(dir, given, options.rate, [most, clients])?;
     let mut figures = Figures {
         lines: Vec::new(),
         absent: Vec::new(),
