@@ -454,13 +454,11 @@ impl LeaseState {
 
     /// The giving back is over: the lease is what was asked for, unless a newer grant came.
     pub fn finish_giving_back(&mut self) {
-        let giving_back = self.giving_back.take();
-        if let Some(giving_back) = &giving_back {
-            self.answered = self.answered.max(giving_back.seq);
-        }
-        if let Some(giving_back) = giving_back
-            && self.granted <= giving_back.seq
-        {
+        let Some(giving_back) = self.giving_back.take() else {
+            return;
+        };
+        self.answered = self.answered.max(giving_back.seq);
+        if self.granted <= giving_back.seq {
             if giving_back.to < Mode::Read {
                 self.losses += 1;
                 self.ranges = giving_back.keep;

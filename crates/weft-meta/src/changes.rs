@@ -316,7 +316,7 @@ impl Core {
     }
 
     /// A request for these bytes is granted as a part of the file, not the whole. (Who has a READ lease
-    /// has it on the whole, and is not told that it has less.)
+    /// has it on the whole: that writers were in each other's way is no reason to cut it.)
     pub(crate) fn shares(&self, (ino, span): &(Ino, Range<u64>), session: SessionId) -> bool {
         let reads = self.leases.reads(*ino, session);
         let is_contested = *span != WHOLE && self.ranges.is_contested(*ino) && !reads;

@@ -231,7 +231,11 @@ impl Meta {
         let mut holders = core.ranges.conflicting(ino, but, span, write);
         holders.extend(alone.filter(|writer| *writer != but));
         if readers.is_empty() && holders.is_empty() {
-            return self.clear_own_read(core, ino, but, span, write);
+            return if write {
+                self.clear_own_read(core, ino, but, span)
+            } else {
+                None
+            };
         }
         let ask = || Ask::Part {
             span: span.clone(),
@@ -258,13 +262,15 @@ impl Meta {
         ino: Ino,
         session: SessionId,
         span: &Range<u64>,
-        write: bool,
     ) -> Option<Conflict> {
-        let reads = write && core.leases.reads(ino, session);
-        if !reads || !core.shares(&(ino, span.clone()), session) {
+        let is_cut = core.leases.reads(ino, session) && core.shares(&(ino, span.clone()), session);
+        if !is_cut {
             return None;
         }
-        let ask = Ask::Part { span: WHOLE, write };
+        let ask = Ask::Part {
+            span: WHOLE,
+            write: true,
+        };
         self.begin_revocation(core, ino, session, ask, false);
         Some(Conflict::Inode(ino))
     }

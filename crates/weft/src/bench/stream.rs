@@ -357,8 +357,13 @@ impl Stream {
     /// Every byte is where its protocol lets the writer go on. Where that is one data server, the
     /// library keeps the byte until the second has it too.
     fn is_answered(&self) -> bool {
+        self.unanswered() == 0
+    }
+
+    /// Bytes that no data server is known to have.
+    fn unanswered(&self) -> u64 {
         let figures = self.client.figures();
-        figures.buffered_bytes <= figures.owed_bytes
+        figures.buffered_bytes.saturating_sub(figures.owed_bytes)
     }
 
     async fn read(&self, handle: HandleId) -> Result<()> {
@@ -388,16 +393,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Says again and again how much is done. Ends only if nobody listens.
+    /// Says again and again how much is done. Ends only if that cannot be said.
     async fn tell(&self, every: Duration) -> Result<()> {
         loop {
             self.env.sleep(every).await;
-            let figures = self.client.figures();
-            let waiting = figures.buffered_bytes.saturating_sub(figures.owed_bytes);
-            say!(
-                "{}",
-                json!({ "moved": self.moved.get().saturating_sub(waiting) })
-            )?;
+            let moved = self.moved.get().saturating_sub(self.unanswered());
+            say!("{}", json!({ "moved": moved }))?;
         }
     }
 
