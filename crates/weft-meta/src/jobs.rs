@@ -432,6 +432,16 @@ pub(crate) fn on_start(
     }
     let mut what = request.job.and_then(|job| job.what);
     if let Some(What::Relay(tree)) = &mut what {
+        match core.state.laying(Ino(tree.root)) {
+            Ok(None) => {}
+            Ok(Some(job)) => {
+                let why = format!(
+                    "job {job} lays something of this tree otherwise: wait for its end, or cancel it"
+                );
+                return replier.fail(Failed::Refused(why));
+            }
+            Err(errno) => return replier.fail(errno.into()),
+        }
         let wanted = tree.policy.unwrap_or_default();
         match core.state.policy_with(Ino(tree.root), &wanted) {
             Ok(policy) => tree.policy = Some(policy),

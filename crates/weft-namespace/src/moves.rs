@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::rc::Rc;
 use twox_hash::XxHash3_64;
-use weft_types::{Ino, ObjectId, PairId, SessionId};
+use weft_types::{Ino, ObjectId, PairId, ROOT_INO, SessionId};
 use weft_wire::proto::job::What;
 use weft_wire::proto::{self, Durability, Job, Protocol};
 
@@ -220,6 +220,34 @@ impl State {
     pub fn policy_with(&self, ino: Ino, wanted: &proto::Policy) -> Result<proto::Policy, Errno> {
         let (_, directory) = self.directory(ino)?;
         Ok(merge_policy(wanted, directory.policy)?.to_proto())
+    }
+
+    /// The running job that lays a tree otherwise which has something in common with this one: two such
+    /// jobs would undo each other's work without end.
+    ///
+    /// Errors: ESTALE, ENOTDIR.
+    pub fn laying(&self, root: Ino) -> Result<Option<u64>, Errno> {
+        for job in self.jobs.values().filter(|job| job.ended.is_none()) {
+            if let Some(What::Relay(tree)) = &job.what {
+                let other = Ino(tree.root);
+                // The other's may have been removed meanwhile.
+                if self.is_below(root, other)? || self.is_below(other, root).unwrap_or(false) {
+                    return Ok(Some(job.id));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A directory is `top`, or lies below it.
+    fn is_below(&self, mut ino: Ino, top: Ino) -> Result<bool, Errno> {
+        while ino != top {
+            if ino == ROOT_INO {
+                return Ok(false);
+            }
+            ino = self.directory(ino)?.1.parent;
+        }
+        Ok(true)
     }
 
     /// Looks at the next `steps` inodes (or entries, where a job goes by directories) for what a job

@@ -398,7 +398,17 @@ fn a_tree_is_walked_in_slices_and_stops_at_other_peoples_directories() {
         policy: Some(policy),
         uid: 1,
     };
+    assert_eq!(w.state.laying(top), Ok(None));
     let id = w.service(start(What::Relay(tree))).session;
+    let beside = w.mkdir(&user(1), ROOT_INO, "beside", 0o777);
+    for (ino, job) in [
+        (ROOT_INO, Some(id)),
+        (top, Some(id)),
+        (below, Some(id)),
+        (beside, None),
+    ] {
+        assert_eq!(w.state.laying(ino), Ok(job), "{ino}");
+    }
     let job = *w.state.jobs().last().unwrap();
     for steps in [1, 2, 3, 7, 100] {
         let (mut files, mut directories) = (Vec::new(), Vec::new());
