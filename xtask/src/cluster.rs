@@ -1,8 +1,10 @@
 //! A `weft dev` for chores: brought up, given orders, ended.
 
-use crate::run::{cargo, root, step};
+use crate::run::{Outcome, cargo, root, step};
 use serde_json::Value;
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -88,7 +90,7 @@ impl Cluster {
                 Ok(line) if line.starts_with("Weft is up") => return Ok(cluster),
                 Ok(_) | Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 _ => {
-                    cluster.end();
+                    end(&mut cluster.child);
                     return Err("weft dev did not come up; what it said stands above".into());
                 }
             }
@@ -130,6 +132,54 @@ impl Cluster {
             .map(str::to_owned)
     }
 
+    /// Files made in this directory of a mount from now on have this protocol.
+    pub fn set_protocol(&self, directory: &Path, protocol: &str) -> Outcome {
+        step(
+            &format!("policy of {protocol}"),
+            Command::new(&self.weft)
+                .args(["policy", "set", "--protocol", protocol])
+                .arg(directory),
+        )
+    }
+
+    /// Mounts it a second time, at a directory that is there.
+    pub fn mount_again(&self, at: &Path) -> Result<Mount, String> {
+        let first = self.directory.join("mount.toml");
+        let config =
+            fs::read_to_string(&first).map_err(|error| format!("{}: {error}", first.display()))?;
+        let line_of = |line: &str| match line.split(" = ").next() {
+            Some("mountpoint") => Some(format!("mountpoint = {at:?}\n")),
+            // Two cannot listen on one address.
+            Some("metrics_listen") => None,
+            _ => Some(format!("{line}\n")),
+        };
+        let config: String = config.lines().filter_map(line_of).collect();
+        let own = self.directory.join("second-mount.toml");
+        fs::write(&own, config).map_err(|error| format!("{}: {error}", own.display()))?;
+        let outside = device_of(at)?;
+        let child = Command::new(&self.weft)
+            .arg("mount")
+            .arg("--config")
+            .arg(&own)
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", self.weft.display()))?;
+        let mount = Mount {
+            at: at.to_owned(),
+            child,
+        };
+        let deadline = Instant::now() + UP_PATIENCE;
+        while device_of(at)? == outside {
+            if Instant::now() > deadline {
+                return Err(format!(
+                    "{} was not mounted; why stands above",
+                    at.display()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(mount)
+    }
+
     /// Waits until both members of a pair have everything; how long that took.
     pub fn wait_both(&self, pair: u32, patience: Duration) -> Result<Duration, String> {
         let start = Instant::now();
@@ -151,35 +201,70 @@ impl Cluster {
 
     /// Ends it as Ctrl-C does.
     pub fn down(mut self) -> Result<(), String> {
-        if self.end() {
+        if end(&mut self.child) {
             Ok(())
         } else {
             Err("weft dev did not end".into())
         }
     }
-
-    fn end(&mut self) -> bool {
-        if matches!(self.child.try_wait(), Ok(Some(_))) {
-            return true;
-        }
-        // SAFETY: kill takes plain numbers; the pid is that of a child not yet waited for.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        let deadline = Instant::now() + DOWN_PATIENCE;
-        while Instant::now() < deadline {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        // Its children die with it.
-        let _: std::io::Result<()> = self.child.kill();
-        let _: std::io::Result<_> = self.child.wait();
-        false
-    }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.end();
+        end(&mut self.child);
     }
+}
+
+/// A further mount of a cluster, unmounted when dropped.
+pub struct Mount {
+    at: PathBuf,
+    child: Child,
+}
+
+impl Mount {
+    /// Where it is.
+    pub fn at(&self) -> &Path {
+        &self.at
+    }
+
+    /// Ends it as Ctrl-C does.
+    pub fn down(mut self) -> Result<(), String> {
+        match end(&mut self.child) {
+            true => Ok(()),
+            false => Err(format!("{} was not unmounted", self.at.display())),
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+fn device_of(directory: &Path) -> Result<u64, String> {
+    let found = fs::metadata(directory);
+    found
+        .map(|found| found.dev())
+        .map_err(|error| format!("{}: {error}", directory.display()))
+}
+
+/// Asks a process to end and waits for it; false if it had to be killed.
+fn end(child: &mut Child) -> bool {
+    if matches!(child.try_wait(), Ok(Some(_))) {
+        return true;
+    }
+    // SAFETY: kill takes plain numbers; the pid is that of a child not yet waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let deadline = Instant::now() + DOWN_PATIENCE;
+    while Instant::now() < deadline {
+        if matches!(child.try_wait(), Ok(Some(_))) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // Its children die with it.
+    let _: std::io::Result<()> = child.kill();
+    let _: std::io::Result<_> = child.wait();
+    false
 }

@@ -1,11 +1,13 @@
-//! `cargo xtask suites`: test suites that others wrote, on a mount of a whole cluster.
+//! `cargo xtask suites`: test suites that others wrote, on mounts of a whole cluster, under every
+//! duplication protocol.
 //!
 //! pjdfstest (POSIX calls, as root), fsx (random operations on one file, checked against memory;
-//! once undisturbed, once while data servers are killed and started), fio (random and sequential
-//! writes, read back and verified by checksum). What is missing is installed: the first two by
-//! cargo into `target/suites`, fio by apt. Any failure fails the chore; what is left out stands in
-//! docs/posix.md with its reason.
+//! undisturbed, through two mounts in turn, and while data servers are killed and started), fio
+//! (random and sequential writes, read back and verified by checksum). What is missing is installed:
+//! the first two by cargo into `target/suites`, fio by apt. Any failure fails the chore; what is left
+//! out stands in docs/posix.md with its reason.
 
+use crate::bench::PROTOCOLS;
 use crate::cluster::{Cluster, build_weft, cannot_mount};
 use crate::run::{Outcome, cargo, has, root, step};
 use std::fs;
@@ -36,13 +38,20 @@ const SKIPPED: [(&str, &str); 1] = [(
     "the C library knows no LINK_MAX of a FUSE file system, and Weft has none",
 )];
 
+/// Weight of closing and opening again, which is how fsx comes to the other mount.
+const SELDOM: &str = "1.0";
+/// See [`SELDOM`].
+const OFTEN: &str = "10.0";
+/// The path that fsx is given leads to the other mount after this long.
+const TURN: Duration = Duration::from_millis(1);
+
 /// All calls that Linux has; sizes past several stripes, so that operations cross pairs.
 const FSX_SETTINGS: &str = "\
 flen = 4194304
 [opsize]
 max = 262144
 [weights]
-close_open = 1.0
+close_open = CLOSE_OPEN
 invalidate = 1.0
 mapread = 5.0
 mapwrite = 5.0
@@ -61,8 +70,12 @@ copy_file_range = 3.0
 /// Which suites to run; all if none is named.
 #[derive(clap::Args, Debug, Clone)]
 pub struct Suites {
-    /// Only these: pjdfstest, fsx, fsx-kill, fio.
+    /// Only these: pjdfstest, fsx, fsx-two, fsx-kill, fio.
+    #[arg(value_parser = NAMES)]
     only: Vec<String>,
+    /// Protocols of the files, one after the other.
+    #[arg(long, value_delimiter = ',', default_values = PROTOCOLS, value_parser = PROTOCOLS)]
+    protocols: Vec<String>,
     /// Pass this to pjdfstest: only tests whose names contain it.
     #[arg(long)]
     filter: Option<String>,
@@ -77,21 +90,13 @@ pub struct Suites {
     seed: Option<u64>,
 }
 
-const NAMES: [&str; 4] = ["pjdfstest", "fsx", "fsx-kill", "fio"];
+const NAMES: [&str; 5] = ["pjdfstest", "fsx", "fsx-two", "fsx-kill", "fio"];
 
 /// Runs them all and says what each did; fails if any did.
 ///
 /// # Errors
 /// The names of those that failed, or why nothing could be run.
 pub fn suites(arguments: &Suites) -> Outcome {
-    for name in &arguments.only {
-        if !NAMES.contains(&name.as_str()) {
-            return Err(format!(
-                "there is no suite {name}; there are {}",
-                NAMES.join(", ")
-            ));
-        }
-    }
     if let Some(why) = cannot_mount() {
         return Err(format!("the suites need a mount, and {why}"));
     }
@@ -112,33 +117,40 @@ pub fn suites(arguments: &Suites) -> Outcome {
     if run.exists() {
         fs::remove_dir_all(&run).map_err(|error| format!("{}: {error}", run.display()))?;
     }
-    let mount = run.join("mnt");
-    fs::create_dir_all(&mount).map_err(|error| format!("{}: {error}", mount.display()))?;
-    let cluster = Cluster::up(&weft, &run.join("cluster"), &mount, &["--pairs", "2"])?;
-    let place = Place {
-        tools,
-        run: run.clone(),
-        mount,
-        seed: arguments.seed.unwrap_or_else(seed_of_now),
-    };
+    let mounts = ["mnt", "second-mnt"].map(|name| run.join(name));
+    for mount in &mounts {
+        fs::create_dir_all(mount).map_err(|error| format!("{}: {error}", mount.display()))?;
+    }
+    let [mount, second] = &mounts;
+    let cluster = Cluster::up(&weft, &run.join("cluster"), mount, &["--pairs", "2"])?;
+    let second = cluster.mount_again(second)?;
+    let seed = arguments.seed.unwrap_or_else(seed_of_now);
     let mut failed = Vec::new();
-    for name in NAMES.into_iter().filter(|name| is_wanted(name)) {
-        let start = Instant::now();
-        let outcome = match name {
-            "pjdfstest" => pjdfstest(&place, arguments.filter.as_deref()),
-            "fsx" => fsx(&place, "fsx"),
-            "fsx-kill" => disturbed(&cluster, || fsx(&place, "fsx-kill")),
-            _ => fio(&place),
-        };
-        let seconds = start.elapsed().as_secs_f64();
-        match outcome {
-            Ok(()) => println!("== {name}: passed, {seconds:.1} s"),
-            Err(why) => {
-                println!("== {name}: FAILED after {seconds:.1} s: {why}");
-                failed.push(name);
+    for protocol in &arguments.protocols {
+        let place = Place::make(&cluster, &tools, &run, [mount, second.at()], protocol, seed)?;
+        for name in NAMES.into_iter().filter(|name| is_wanted(name)) {
+            let start = Instant::now();
+            let outcome = match name {
+                "pjdfstest" => pjdfstest(&place, arguments.filter.as_deref()),
+                "fsx" => fsx(&place, name, &place.ground.join(name), SELDOM),
+                "fsx-two" => in_turns(&place, name),
+                "fsx-kill" => {
+                    let file = place.ground.join(name);
+                    disturbed(&cluster, || fsx(&place, name, &file, SELDOM))
+                }
+                _ => fio(&place),
+            };
+            let seconds = start.elapsed().as_secs_f64();
+            match outcome {
+                Ok(()) => println!("== {protocol}, {name}: passed, {seconds:.1} s"),
+                Err(why) => {
+                    println!("== {protocol}, {name}: FAILED after {seconds:.1} s: {why}");
+                    failed.push(format!("{name} under {protocol}"));
+                }
             }
         }
     }
+    second.down()?;
     cluster.down()?;
     if failed.is_empty() {
         if !arguments.keep {
@@ -147,19 +159,48 @@ pub fn suites(arguments: &Suites) -> Outcome {
         Ok(())
     } else {
         Err(format!(
-            "{} (seed {}; logs in {})",
+            "{} (seed {seed}; logs in {})",
             failed.join(", "),
-            place.seed,
             run.display()
         ))
     }
 }
 
+/// Where suites run: a directory whose files have one protocol.
 struct Place {
     tools: PathBuf,
+    /// For logs and what suites leave behind.
     run: PathBuf,
-    mount: PathBuf,
+    ground: PathBuf,
+    /// The same by the other mount.
+    second: PathBuf,
     seed: u64,
+}
+
+impl Place {
+    fn make(
+        cluster: &Cluster,
+        tools: &Path,
+        run: &Path,
+        mounts: [&Path; 2],
+        protocol: &str,
+        seed: u64,
+    ) -> Result<Place, String> {
+        let [ground, second] = mounts.map(|mount| mount.join(protocol));
+        let run = run.join(protocol);
+        for directory in [&ground, &run] {
+            fs::create_dir(directory)
+                .map_err(|error| format!("{}: {error}", directory.display()))?;
+        }
+        cluster.set_protocol(&ground, protocol)?;
+        Ok(Place {
+            tools: tools.to_owned(),
+            run,
+            ground,
+            second,
+            seed,
+        })
+    }
 }
 
 fn seed_of_now() -> u64 {
@@ -171,7 +212,11 @@ fn seed_of_now() -> u64 {
 fn install(tools: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Outcome {
     for (name, version, wanted) in [
         ("pjdfstest", PJDFSTEST, is_wanted("pjdfstest")),
-        ("fsx", FSX, is_wanted("fsx") || is_wanted("fsx-kill")),
+        (
+            "fsx",
+            FSX,
+            ["fsx", "fsx-two", "fsx-kill"].into_iter().any(is_wanted),
+        ),
     ] {
         let marker = tools.join(format!("{name}-{version}"));
         if !wanted || marker.exists() {
@@ -228,7 +273,7 @@ fn pjdfstest_run(place: &Place, name: &str, remounts: bool, filter: Option<&str>
     );
     let file = place.run.join(format!("{name}.toml"));
     fs::write(&file, settings).map_err(|error| format!("{}: {error}", file.display()))?;
-    let ground = place.mount.join(name);
+    let ground = place.ground.join(name);
     fs::create_dir_all(&ground).map_err(|error| format!("{}: {error}", ground.display()))?;
     let mut command = Command::new(place.tools.join("bin/pjdfstest"));
     command
@@ -284,9 +329,9 @@ fn path_with_plain_mount(run: &Path) -> Result<std::ffi::OsString, String> {
     Ok(path)
 }
 
-fn fsx(place: &Place, name: &str) -> Outcome {
-    let settings = place.run.join("fsx.toml");
-    fs::write(&settings, FSX_SETTINGS)
+fn fsx(place: &Place, name: &str, file: &Path, close_open: &str) -> Outcome {
+    let settings = place.run.join(format!("{name}.toml"));
+    fs::write(&settings, FSX_SETTINGS.replace("CLOSE_OPEN", close_open))
         .map_err(|error| format!("{}: {error}", settings.display()))?;
     let mut command = Command::new(place.tools.join("bin/fsx"));
     command
@@ -295,9 +340,40 @@ fn fsx(place: &Place, name: &str) -> Outcome {
         .args(["-N", FSX_OPERATIONS, "-S", &place.seed.to_string()])
         .arg("-P")
         .arg(&place.run)
-        .arg(place.mount.join(name));
+        .arg(file);
     println!("   {FSX_OPERATIONS} operations, seed {}", place.seed);
     logged(&mut command, &place.run.join(format!("{name}.log"))).map(drop)
+}
+
+/// fsx on one file of two mounts: the path that it opens again and again is a symbolic link, which
+/// leads to the one and to the other in turn.
+fn in_turns(place: &Place, name: &str) -> Outcome {
+    let (link, next) = (place.run.join(name), place.run.join(format!("{name}.next")));
+    let turn = |ground: &Path| {
+        std::os::unix::fs::symlink(ground.join(name), &next)
+            .and_then(|()| fs::rename(&next, &link))
+            .map_err(|error| format!("{}: {error}", link.display()))
+    };
+    turn(&place.ground)?;
+    let goes_on = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let turner = scope.spawn(|| -> Outcome {
+            for ground in [&place.second, &place.ground].into_iter().cycle() {
+                if !goes_on.load(Ordering::Acquire) {
+                    break;
+                }
+                turn(ground)?;
+                std::thread::sleep(TURN);
+            }
+            Ok(())
+        });
+        let outcome = fsx(place, name, &link, OFTEN);
+        goes_on.store(false, Ordering::Release);
+        let turned = turner
+            .join()
+            .map_err(|_| "the turner panicked".to_owned())?;
+        outcome.and(turned)
+    })
 }
 
 /// Runs `work` while one data server after the other is killed and started again.
@@ -332,7 +408,7 @@ fn disturbed(cluster: &Cluster, work: impl FnOnce() -> Outcome) -> Outcome {
 }
 
 fn fio(place: &Place) -> Outcome {
-    let ground = place.mount.join("fio");
+    let ground = place.ground.join("fio");
     fs::create_dir_all(&ground).map_err(|error| format!("{}: {error}", ground.display()))?;
     for (name, more) in [
         ("sequential", &["--rw=write", "--bs=1m"][..]),

@@ -138,44 +138,37 @@ fn two_clients_see_each_others_writes() {
 }
 
 #[test]
-fn appends_of_two_clients_lose_nothing() {
-    with_cluster(1, async |cluster| {
-        let (a, b) = (cluster.client().await, cluster.client().await);
-        let (_, handle) = create(&a, "log").await;
-        close(&a, handle).await;
+fn appends_of_eight_clients_lose_nothing() {
+    const CLIENTS: usize = 8;
+    const LINES: usize = 50;
+    with_cluster(2, async |cluster| {
+        let first = cluster.client().await;
+        let (_, handle) = create(&first, "log").await;
+        close(&first, handle).await;
         let append = OpenFlags {
             append: true,
             read: false,
             ..RW
         };
-        let writers =
-            [a.clone(), b.clone()]
-                .into_iter()
-                .enumerate()
-                .map(|(i, client)| async move {
-                    let handle = open(&client, "log", append).await;
-                    for n in 0..100 {
-                        let line = format!("{i} {n:04}\n");
-                        client
-                            .write(handle, 0, line.into_bytes().into(), false)
-                            .await
-                            .unwrap();
-                    }
-                    close(&client, handle).await;
-                });
-        join_all(writers).await;
-        let handle = open(&b, "log", RO).await;
-        let text = String::from_utf8(read(&b, handle, 0, 1 << 20).await).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 200);
-        for i in 0..2 {
-            let own: Vec<_> = lines
-                .iter()
-                .filter(|l| l.starts_with(&format!("{i} ")))
-                .collect();
-            let expected: Vec<String> = (0..100).map(|n| format!("{i} {n:04}")).collect();
-            assert!(own.iter().zip(&expected).all(|(a, b)| **a == b.as_str()));
-            assert_eq!(own.len(), 100);
+        let writer = async |i: usize| {
+            let client = cluster.client().await;
+            let handle = open(&client, "log", append).await;
+            for n in 0..LINES {
+                let line = Bytes::from(format!("{i} {n:04} {}\n", "x".repeat(n * i)));
+                client.write(handle, 0, line, false).await.unwrap();
+            }
+            close(&client, handle).await;
+        };
+        join_all((0..CLIENTS).map(writer)).await;
+        let handle = open(&first, "log", RO).await;
+        let text = String::from_utf8(read(&first, handle, 0, 1 << 20).await).unwrap();
+        assert_eq!(text.lines().count(), CLIENTS * LINES);
+        for i in 0..CLIENTS {
+            let of_this = |line: &&str| line.starts_with(&format!("{i} "));
+            let own: Vec<&str> = text.lines().filter(of_this).collect();
+            let line = |n: usize| format!("{i} {n:04} {}", "x".repeat(n * i));
+            let expected: Vec<String> = (0..LINES).map(line).collect();
+            assert_eq!(own, expected, "of client {i}");
         }
     });
 }

@@ -141,3 +141,143 @@ fn figures() {
         .await;
     });
 }
+
+const FLAGS: CreateFlags = CreateFlags {
+    exclusive: false,
+    open: RW,
+};
+
+/// Several clients that have one file open.
+async fn sharing(cluster: &Cluster, name: &str, count: usize) -> Vec<(Client, HandleId)> {
+    let mut sharing = Vec::new();
+    for _ in 0..count {
+        let client = cluster.client().await;
+        let cred = root();
+        let made = client.create(&cred, client.root(), name.as_bytes(), 0o644, FLAGS);
+        let (_, handle) = made.await.unwrap();
+        sharing.push((client, handle));
+    }
+    sharing
+}
+
+/// The same bytes written by two clients, whose lease goes from one to the other, beside those of one
+/// client that syncs each write: both put every write on both members.
+#[test]
+#[ignore = "figures, not a check"]
+fn figures_of_the_same_bytes() {
+    const WRITES: usize = 1000;
+    with_kind(2, Kind::Real, &async |cluster: std::rc::Rc<Cluster>| {
+        for size in [4 << 10, 1 << 20] {
+            let name = format!("same {size}");
+            let clients = sharing(&cluster, &name, 2).await;
+            let data = pattern(size as u64, size);
+            let write = async |(client, handle): &(Client, HandleId)| {
+                let written = client.write(*handle, 0, data.clone(), false).await;
+                written.unwrap();
+            };
+            let of = |what: &str| format!("{what}, {} KiB", size >> 10);
+            let first = &clients[0];
+            measured(
+                &cluster,
+                &of("one client, synced"),
+                WRITES as f64,
+                "writes",
+                async {
+                    for _ in 0..WRITES {
+                        write(first).await;
+                        first.0.fsync(first.1, true).await.unwrap();
+                    }
+                },
+            )
+            .await;
+            measured(
+                &cluster,
+                &of("two in turns"),
+                WRITES as f64,
+                "writes",
+                async {
+                    for turn in 0..WRITES {
+                        write(&clients[turn % 2]).await;
+                    }
+                },
+            )
+            .await;
+            let longest = std::cell::Cell::new(std::time::Duration::ZERO);
+            measured(
+                &cluster,
+                &of("two at once"),
+                2.0 * WRITES as f64,
+                "writes",
+                async {
+                    let writer = async |client: &(Client, HandleId)| {
+                        for _ in 0..WRITES {
+                            let begun = cluster.env.now();
+                            write(client).await;
+                            let took = cluster.env.now().since(begun);
+                            longest.set(longest.get().max(took));
+                        }
+                    };
+                    join_all(clients.iter().map(writer)).await;
+                },
+            )
+            .await;
+            println!("  the longest of these took {:?}", longest.get());
+            measured(
+                &cluster,
+                &of("one writes, the other reads"),
+                WRITES as f64,
+                "pairs",
+                async {
+                    for _ in 0..WRITES {
+                        write(first).await;
+                        let (client, handle) = &clients[1];
+                        client.read(*handle, 0, size).await.unwrap();
+                    }
+                },
+            )
+            .await;
+        }
+    });
+}
+
+/// Clients that write their own parts of one file, beside as many files.
+#[test]
+#[ignore = "figures, not a check"]
+fn figures_of_parts() {
+    const CLIENTS: usize = 4;
+    const PART: u64 = 64 << 20;
+    with_kind(2, Kind::Real, &async |cluster: std::rc::Rc<Cluster>| {
+        let data = pattern(1, 1 << 20);
+        for round in 0..2 {
+            let shared = sharing(&cluster, &format!("one {round}"), CLIENTS).await;
+            let mut own = Vec::new();
+            for n in 0..CLIENTS {
+                own.extend(sharing(&cluster, &format!("own {round} {n}"), 1).await);
+            }
+            let apart = |n: u64, at: u64| n * PART + at;
+            let striped = |n: u64, at: u64| at * CLIENTS as u64 + (n << 20);
+            for (what, clients, place) in [
+                (
+                    "files of their own",
+                    &own,
+                    &(|_, at| at) as &dyn Fn(u64, u64) -> u64,
+                ),
+                ("parts of one file", &shared, &apart),
+                ("records in turn of one file", &shared, &striped),
+            ] {
+                let writer = async |n: usize| {
+                    let (client, handle) = &clients[n];
+                    for at in (0..PART).step_by(1 << 20) {
+                        let offset = place(n as u64, at);
+                        let written = client.write(*handle, offset, data.clone(), false);
+                        written.await.unwrap();
+                    }
+                    client.fsync(*handle, false).await.unwrap();
+                };
+                let mib = ((CLIENTS as u64 * PART) >> 20) as f64;
+                let all = join_all((0..CLIENTS).map(writer));
+                measured(&cluster, what, mib, "MiB", all).await;
+            }
+        }
+    });
+}

@@ -14,6 +14,15 @@ use crate::testbed::{Bed, Rate};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 
+/// In the order of the paper, and the hybrid.
+pub const PROTOCOLS: [&str; 5] = [
+    "server-async",
+    "server-sync",
+    "client-async",
+    "client-sync",
+    "hybrid",
+];
+
 /// `cargo xtask bench ...`
 #[derive(Args)]
 pub struct BenchCommand {

@@ -2,9 +2,9 @@
 //! recovers (docs/operating/testbed.md). Two clients write and two read without a pause, on four pairs;
 //! the moment both copies are told to be equal again, the server that had them alone is killed.
 
-use super::bed_of;
 use super::client::Client;
 use super::report::{self, Line};
+use super::{PROTOCOLS, bed_of};
 use crate::run::Outcome;
 use crate::testbed::{Bed, Cluster, Rate, Seat};
 use clap::Args;
@@ -38,7 +38,7 @@ pub struct RecoveryOptions {
     #[arg(long, default_value = "50mbit")]
     rate: Rate,
     /// Protocols of the files.
-    #[arg(long, value_delimiter = ',', default_values = super::ceft::PROTOCOLS, value_parser = super::ceft::PROTOCOLS)]
+    #[arg(long, value_delimiter = ',', default_values = PROTOCOLS, value_parser = PROTOCOLS)]
     protocols: Vec<String>,
     /// Seconds with all servers, with one of them gone, and with all of them again.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]

@@ -11,8 +11,8 @@ mod measure;
 mod paper;
 mod simulated;
 
-use super::bed_of;
 use super::report::{self, Line};
+use super::{PROTOCOLS, bed_of};
 use crate::run::Outcome;
 use crate::testbed::{Bed, Cluster, Rate, Seat};
 use clap::Args;
@@ -23,14 +23,6 @@ use std::time::Instant;
 
 /// As the paper's clients.
 const BYTES: u64 = 16 << 20;
-/// In the order of the paper, and the hybrid.
-pub const PROTOCOLS: [&str; 5] = [
-    "server-async",
-    "server-sync",
-    "client-async",
-    "client-sync",
-    "hybrid",
-];
 /// Half of the servers and all of them without mirroring, and mirrored.
 const CLUSTERS: [&str; 3] = ["half", "mirrored", "all"];
 /// Shown as systems beside the protocols.
