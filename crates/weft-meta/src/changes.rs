@@ -33,7 +33,7 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         Op::SetPairState(_) | Op::Dropped(_) | Op::NewReign(_) | Op::AddPair(_) => {}
         Op::RelayoutBegin(_) | Op::RelayoutEnd(_) | Op::GivePolicy(_) => {}
         Op::StartJob(_) | Op::MarkJob(_) | Op::EndJob(_) => {}
-        Op::RemovePair(_) | Op::AdmitPair(_) => {}
+        Op::RemovePair(_) | Op::AdmitPair(_) | Op::RetireStore(_) => {}
         Op::Relayout(op) => inos.push(Ino(op.ino)),
         Op::OpenSession(_) => {}
         Op::CloseSession(_) => return false,
@@ -60,6 +60,7 @@ fn is_own(op: &Op) -> bool {
             | Op::RemovePair(_)
             | Op::AdmitPair(_)
             | Op::GivePolicy(_)
+            | Op::RetireStore(_)
     )
 }
 

@@ -71,9 +71,6 @@ pub(crate) struct Pairs {
     links: BTreeMap<u64, Link>,
     /// Members of pairs that are not known yet.
     joining: BTreeMap<PairId, [Option<u64>; 2]>,
-    /// Stores that were given up for others: refused for as long as this reign lasts. After it they
-    /// would be taken back, as if nobody had given the order.
-    retired: BTreeMap<(PairId, Member), StoreKey>,
     next_number: u64,
     /// When the clock of the pairs ran last.
     pulse: Mono,
@@ -99,7 +96,6 @@ impl Pairs {
             by_id: BTreeMap::new(),
             links: BTreeMap::new(),
             joining: BTreeMap::new(),
-            retired: BTreeMap::new(),
             next_number: 1,
             pulse: now,
         };
@@ -223,8 +219,8 @@ impl Pairs {
     }
 
     /// What `weft status` shows of the pairs.
-    pub(crate) fn status(&self, now: Mono) -> Vec<PairStatus> {
-        let member_status = |pair: &Pair, member: Member| {
+    pub(crate) fn status(&self, state: &State, now: Mono) -> Vec<PairStatus> {
+        let member_status = |id: PairId, pair: &Pair, member: Member| {
             let link = self.link_of(pair, member);
             let mode = pair.keeper.published().mode;
             MemberStatus {
@@ -236,13 +232,16 @@ impl Pairs {
                     || mode == Mode::Down(member),
                 report: link.map(|link| link.report.clone()),
                 silent_ms: link.map_or(0, |link| now.since(link.heard).as_millis() as u64),
+                is_replaced: pair.is_replaced(state, id, member),
             }
         };
-        let status = |pair: &Pair| PairStatus {
+        let status = |(id, pair): (&PairId, &Pair)| PairStatus {
             state: Some(pair.keeper.published().to_proto()),
-            members: MEMBERS.map(|member| member_status(pair, member)).to_vec(),
+            members: MEMBERS
+                .map(|member| member_status(*id, pair, member))
+                .to_vec(),
         };
-        self.by_id.values().map(status).collect()
+        self.by_id.iter().map(status).collect()
     }
 
     /// For each pair the newest reports of the members that hold current copies.
@@ -312,11 +311,12 @@ pub(crate) fn on_register(
              `weft pair add {pair}`"
         )));
     }
-    let retired = core.pairs.retired.get(&(pair, member)).copied();
-    if retired.is_some_and(|retired| StoreKey::of(&request.store_id) == retired) {
+    let retired = core.state.retired_store(pair, member);
+    if retired == Some(StoreKey::of(&request.store_id).0) {
         return replier.fail(Failed::Refused(format!(
             "member {member} of pair {pair} is being replaced: stop this server, and start one with an \
-             empty directory in its place"
+             empty directory in its place, or take it back with `weft pair replace {pair} --member \
+             {member} --cancel`"
         )));
     }
     let id = u64::from(request.pair) * 2 + member.index() as u64;
@@ -378,7 +378,7 @@ fn added(meta: &Rc<Meta>, core: &mut Core, pair: PairId) {
     }
 }
 
-/// A member's store is given up.
+/// A member's store is given up, or taken back before another one has come in its place.
 pub(crate) fn on_replace(
     meta: &Rc<Meta>,
     core: &mut Core,
@@ -387,36 +387,74 @@ pub(crate) fn on_replace(
     replier: Replier,
 ) {
     let id = PairId(request.pair);
-    let refuse = |why: String| Failed::Refused(why);
     let Some(member) = Member::from_index(request.member) else {
-        return replier.fail(refuse("a pair has members 0 and 1".into()));
+        return replier.fail(Failed::Refused("a pair has members 0 and 1".into()));
     };
     let Some(pair) = core.pairs.by_id.get(&id) else {
-        return replier.fail(refuse(format!("there is no pair {id}")));
+        return replier.fail(Failed::Refused(format!("there is no pair {id}")));
     };
-    let twin = member.twin();
-    let is_current = match pair.keeper.published().mode {
-        Mode::Both => true,
-        Mode::Only(sole) | Mode::Recovering(sole) => sole == twin,
-        Mode::Down(_) => false,
+    let store = match request.cancel {
+        false => pair.to_give_up(id, member, meta.env.now()),
+        true if pair.is_replaced(&core.state, id, member) => Ok(0),
+        true => Err(format!(
+            "member {member} of pair {id} is not being replaced"
+        )),
     };
-    if !is_current || !pair.keeper.is_present(twin, since(meta.env.now())) {
-        return replier.fail(refuse(format!(
-            "member {twin} of pair {id} is away or has no current copy: what member {member} has would be \
-             lost. Bring member {twin} back first"
-        )));
+    let store = match store {
+        Ok(store) => store,
+        Err(why) => return replier.fail(Failed::Refused(why)),
+    };
+    if let Some(failed) = core.commits.refusal() {
+        return replier.fail(failed);
     }
-    let known = pair.keeper.state().stores[member.index()];
-    let connection = core.pairs.link_of(pair, member);
-    let connection = connection.map(|link| link.connection.clone());
-    if let Some(store) = known {
-        core.pairs.retired.insert((id, member), store);
+    let retire = proto::RetireStore {
+        pair: id.0,
+        member: request.member,
+        store,
+    };
+    let (_, sn) = meta.apply_own(core, op::Op::RetireStore(retire));
+    meta.when_committed(core, sn, move |_, core, result| {
+        if let Err(failed) = result {
+            return replier.fail(failed);
+        }
+        if request.cancel {
+            tracing::info!(pair = %id, %member, "the store that was given up is taken back");
+        } else {
+            tracing::info!(pair = %id, %member, "a member's store is given up");
+            let pair = core.pairs.by_id.get(&id);
+            let link = pair.and_then(|pair| core.pairs.link_of(pair, member));
+            if let Some(connection) = link.map(|link| link.connection.clone()) {
+                connection.close("the member is being replaced");
+            }
+        }
+        replier.send::<ReplaceMemberRequest>(&ReplaceMemberReply {}, Payload::none());
+    });
+}
+
+impl Pair {
+    /// The member's store, if it can be given up without loss; 0 if it has none.
+    fn to_give_up(&self, id: PairId, member: Member, now: Mono) -> Result<u64, String> {
+        let twin = member.twin();
+        let is_current = match self.keeper.published().mode {
+            Mode::Both => true,
+            Mode::Only(sole) | Mode::Recovering(sole) => sole == twin,
+            Mode::Down(_) => false,
+        };
+        if !is_current || !self.keeper.is_present(twin, since(now)) {
+            return Err(format!(
+                "member {twin} of pair {id} is away or has no current copy: what member {member} has would be \
+                 lost. Bring member {twin} back first"
+            ));
+        }
+        let known = self.keeper.state().stores[member.index()];
+        Ok(known.map_or(0, |store| store.0.get()))
     }
-    tracing::info!(pair = %id, %member, "a member's store is given up");
-    if let Some(connection) = connection {
-        connection.close("the member is being replaced");
+
+    /// The member's store was given up, and no other one has come in its place yet.
+    fn is_replaced(&self, state: &State, id: PairId, member: Member) -> bool {
+        let known = self.keeper.state().stores[member.index()];
+        known.is_some_and(|known| state.retired_store(id, member) == Some(known.0))
     }
-    replier.send::<ReplaceMemberRequest>(&ReplaceMemberReply {}, Payload::none());
 }
 
 /// A pair has been drained and is gone from the state: its members are sent away.

@@ -29,7 +29,7 @@ pub(crate) fn on_status(
     };
     let reply = StatusReply {
         view: Some(core.view.clone()),
-        pairs: core.pairs.status(meta.env.now()),
+        pairs: core.pairs.status(&core.state, meta.env.now()),
         epoch: core.epoch.0,
         sn: core.commits.newest().0,
         inodes: statistics.inodes,

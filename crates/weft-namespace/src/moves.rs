@@ -12,10 +12,11 @@ use crate::inode::{Body, File, Stamp};
 use crate::layouts::{Shape, WIDTH_MAX, choose_pairs, merge_policy, stripe_unit};
 use crate::state::State;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::rc::Rc;
 use twox_hash::XxHash3_64;
-use weft_types::{Ino, ObjectId, PairId, ROOT_INO, SessionId};
+use weft_types::{Ino, Member, ObjectId, PairId, ROOT_INO, SessionId};
 use weft_wire::proto::job::What;
 use weft_wire::proto::{self, Durability, Job, Protocol};
 
@@ -195,6 +196,11 @@ impl State {
     pub fn is_removed(&self, pair: PairId) -> bool {
         let removed = self.removed_pairs.get(&pair);
         removed.is_some_and(|removed| !removed.is_admitted)
+    }
+
+    /// The store of this member that was given up for another one, as [`proto::PairState`] names it.
+    pub fn retired_store(&self, pair: PairId, member: Member) -> Option<NonZeroU64> {
+        self.retired.get(&(pair, member)).copied()
     }
 
     /// Why a drained pair cannot be removed yet, by what names it but files.

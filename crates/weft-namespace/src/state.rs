@@ -12,9 +12,11 @@ use crate::moves::Move;
 use crate::names::Name;
 use crate::sessions::Session;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use twox_hash::XxHash3_64;
 use weft_types::{
-    BLOCK_BYTES, Epoch, INO_COUNTER_BITS, Ino, ObjectId, PairId, ROOT_INO, SLOTS, SessionId, Slot,
+    BLOCK_BYTES, Epoch, INO_COUNTER_BITS, Ino, Member, ObjectId, PairId, ROOT_INO, SLOTS,
+    SessionId, Slot,
 };
 use weft_wire::proto::{self, Cred};
 
@@ -73,6 +75,8 @@ pub struct State {
     pub(crate) last_job: u64,
     /// Pairs that were drained.
     pub(crate) removed_pairs: BTreeMap<PairId, Removed>,
+    /// The last store of each member that was given up for another one.
+    pub(crate) retired: BTreeMap<(PairId, Member), NonZeroU64>,
     pub(crate) reign: Epoch,
     pub(crate) shapes: Shapes,
     /// Derived from the rest: counted, not saved.
@@ -151,6 +155,7 @@ impl State {
             jobs: BTreeMap::new(),
             last_job: 0,
             removed_pairs: BTreeMap::new(),
+            retired: BTreeMap::new(),
             reign: Epoch(0),
             shapes: Shapes::default(),
             counts: Counts::default(),

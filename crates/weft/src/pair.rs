@@ -46,6 +46,9 @@ enum PairWhat {
         /// The member, 0 or 1.
         #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1))]
         member: u32,
+        /// Takes the store back, as long as no other one has come in its place.
+        #[arg(long)]
+        cancel: bool,
         #[command(flatten)]
         cluster: Where,
     },
@@ -97,14 +100,23 @@ pub async fn run(env: Env, command: PairCommand) -> Result<()> {
         PairWhat::Replace {
             pair,
             member,
+            cancel,
             cluster,
         } => {
             let tool = cluster.connect(&env).await?;
-            tool.call(&ReplaceMemberRequest { pair, member }).await?;
-            say!(
-                "data:{pair}.{member} is given up: stop it, and start a data server with `pair = {pair}`, `member = {member}` and \
-                 an empty directory, here or on another machine. `weft status` shows how it is filled"
-            )
+            let request = ReplaceMemberRequest {
+                pair,
+                member,
+                cancel,
+            };
+            tool.call(&request).await?;
+            match cancel {
+                true => say!("data:{pair}.{member} is taken back with what it has"),
+                false => say!(
+                    "data:{pair}.{member} is given up: stop it, and start a data server with `pair = {pair}`, `member = {member}` and \
+                     an empty directory, here or on another machine. `weft status` shows how it is filled"
+                ),
+            }
         }
         PairWhat::Drain {
             pair,

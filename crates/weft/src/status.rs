@@ -188,6 +188,9 @@ pub fn to_text(reply: &StatusReply) -> String {
             let first = |cell: String| if at == 0 { cell } else { String::new() };
             let report = member.report.clone().unwrap_or_default();
             let mut notes = vec![job_in_words(&report)];
+            if member.is_replaced {
+                notes.push("is being replaced: waits for a server with an empty directory".into());
+            }
             if report.owed_bytes > 0 {
                 notes.push(owed_in_words(&report));
             }
@@ -250,6 +253,7 @@ pub fn to_json(reply: &StatusReply) -> Value {
             "alive": one.alive,
             "copy": copy_of(state, one),
             "silent_ms": one.silent_ms,
+            "is_replaced": one.is_replaced,
             "total_bytes": report.total_bytes,
             "free_bytes": report.free_bytes,
             "objects": report.objects,

@@ -348,10 +348,29 @@ fn a_tree_is_laid_out_anew() {
     assert!(fs::read(&path).unwrap() == expected);
     tree.check();
     // A member gets another store.
-    dev.done(&["pair", "replace", "0", "--member", "1"]);
-    until("the pair goes on with one member", &dev, || {
-        dev.done(&["status"]).contains("only 0")
+    let goes_on_with_one = || {
+        until("the pair goes on with one member", &dev, || {
+            let status = dev.done(&["status"]);
+            status.contains("only 0") && status.contains("is being replaced")
+        });
+    };
+    let replace = ["pair", "replace", "0", "--member", "1"];
+    let cancel = [&replace[..], &["--cancel"]].concat();
+    assert!(!dev.tool(&cancel).status.success(), "nothing to take back");
+    dev.done(&replace);
+    goes_on_with_one();
+    dev.done(&cancel);
+    until("its store is taken back", &dev, || {
+        let status = dev.done(&["status"]);
+        !status.contains("only 0") && !status.contains("recovering")
     });
+    dev.done(&replace);
+    goes_on_with_one();
+    // The order is remembered.
+    for order in ["kill", "start"] {
+        dev.done(&["dev", order, "meta:1"]);
+    }
+    goes_on_with_one();
     // It would lose what only member 0 has.
     assert!(
         !dev.tool(&["pair", "replace", "0", "--member", "0"])

@@ -12,10 +12,11 @@ use crate::ops::{self, setxattr};
 use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
 use crate::state::{Removed, State, Trim};
 use prost::Message;
+use std::num::NonZeroU64;
 use std::rc::Rc;
 use weft_types::{
-    Epoch, FILE_BYTES_MAX, INO_COUNTER_BITS, Ino, ObjectId, Operation, PairId, SLOTS, SessionId,
-    Slot, TARGET_MAX,
+    Epoch, FILE_BYTES_MAX, INO_COUNTER_BITS, Ino, Member, ObjectId, Operation, PairId, SLOTS,
+    SessionId, Slot, TARGET_MAX,
 };
 use weft_wire::proto::file_lock::Kind;
 use weft_wire::proto::image_record::Record;
@@ -153,6 +154,7 @@ impl Loader {
             Record::Job(job) => self.job(job),
             Record::Move(copy) => self.copy(&copy),
             Record::RemovedPair(removed) => self.removed_pair(removed),
+            Record::RetiredStore(retired) => self.retired_store(retired),
             Record::End(_) => Err("an end inside".into()),
         }
     }
@@ -577,6 +579,24 @@ impl Loader {
         };
         let double = self.state.removed_pairs.insert(pair, removed);
         demand!(double.is_none(), "pair {pair} removed twice");
+        Ok(())
+    }
+
+    fn retired_store(&mut self, record: proto::RetireStore) -> Result<(), Wrong> {
+        let pair = PairId(record.pair);
+        let member = Member::from_index(record.member);
+        let (Some(member), Some(store)) = (member, NonZeroU64::new(record.store)) else {
+            return Err(format!("a store of pair {pair} that was given up"));
+        };
+        demand!(
+            self.state.pairs.contains_key(&pair),
+            "a store of pair {pair}, which is not there, was given up"
+        );
+        let double = self.state.retired.insert((pair, member), store);
+        demand!(
+            double.is_none(),
+            "two stores of member {member} of pair {pair} were given up"
+        );
         Ok(())
     }
 }

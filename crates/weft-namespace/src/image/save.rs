@@ -12,7 +12,7 @@ use weft_wire::proto::image_record::Record;
 use weft_wire::proto::{
     ImageDeletion, ImageEnd, ImageEntries, ImageEntry, ImageHeader, ImageInode, ImageLock,
     ImageMove, ImageRecord, ImageRemovedPair, ImageReply, ImageSession, ImageShape, ImageSlot,
-    ImageXattr, ObjectName,
+    ImageXattr, ObjectName, RetireStore,
 };
 
 /// The records of an image one after the other, for who cannot stop for all of them at once.
@@ -163,7 +163,14 @@ fn jobs(state: &State) -> impl Iterator<Item = Record> + '_ {
             is_admitted: removed.is_admitted,
         })
     });
-    jobs.chain(moves).chain(removed)
+    let retired = state.retired.iter().map(|((pair, member), store)| {
+        Record::RetiredStore(RetireStore {
+            pair: pair.0,
+            member: member.index() as u32,
+            store: store.get(),
+        })
+    });
+    jobs.chain(moves).chain(removed).chain(retired)
 }
 
 fn inodes(state: &State) -> impl Iterator<Item = Record> + '_ {

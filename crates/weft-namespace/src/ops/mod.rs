@@ -190,6 +190,7 @@ impl State {
             Op::RemovePair(op) => pairs::remove(self, ctx, op),
             Op::AdmitPair(op) => pairs::admit(self, ctx, op),
             Op::GivePolicy(op) => jobs::give_policy(self, ctx, op),
+            Op::RetireStore(op) => pairs::retire_store(self, ctx, op),
         }
     }
 
@@ -252,7 +253,8 @@ impl State {
             | Op::EndJob(_)
             | Op::RemovePair(_)
             | Op::AdmitPair(_)
-            | Op::GivePolicy(_) => Ok(Vec::new()),
+            | Op::GivePolicy(_)
+            | Op::RetireStore(_) => Ok(Vec::new()),
             // Others have given everything back before the WRITE lease was given, which its holder has.
             Op::Relayout(_) => Ok(Vec::new()),
         };

@@ -2,7 +2,8 @@
 
 use crate::errno::Errno;
 use crate::state::{Context, Removed, State};
-use weft_types::{Epoch, PairId};
+use std::num::NonZeroU64;
+use weft_types::{Epoch, Member, PairId};
 use weft_wire::proto::job::What;
 use weft_wire::proto::pair_state::Mode;
 use weft_wire::proto::{self, OpReply, PairState};
@@ -74,6 +75,7 @@ pub(super) fn remove(
         is_admitted: false,
     };
     state.removed_pairs.insert(pair, removed);
+    state.retired.retain(|(of, _), _| *of != pair);
     Ok(OpReply::default())
 }
 
@@ -86,6 +88,25 @@ pub(super) fn admit(
     ctx.check_service()?;
     let removed = state.removed_pairs.get_mut(&PairId(op.pair));
     removed.ok_or(Errno::ENOENT)?.is_admitted = true;
+    Ok(OpReply::default())
+}
+
+/// A member's store is given up, or taken back.
+pub(super) fn retire_store(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::RetireStore,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let member = Member::from_index(op.member).ok_or(Errno::EINVAL)?;
+    let pair = PairId(op.pair);
+    if !state.pairs.contains_key(&pair) {
+        return Err(Errno::ENOENT);
+    }
+    match NonZeroU64::new(op.store) {
+        Some(store) => state.retired.insert((pair, member), store),
+        None => state.retired.remove(&(pair, member)),
+    };
     Ok(OpReply::default())
 }
 

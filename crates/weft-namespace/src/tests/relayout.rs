@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{Cursor, Loader, Usage};
-use weft_types::PairId;
+use std::num::NonZeroU64;
+use weft_types::{Member, PairId};
 use weft_wire::proto::job::What;
 use weft_wire::proto::{
     AddPair, CloseSession, DrainPair, DropLease, Dropped, EndJob, GivePolicy, Job, Layout,
@@ -356,7 +357,9 @@ fn a_pair_goes_when_nothing_names_it_and_comes_back_with_a_later_epoch() {
     let queue_ids = w.state.deletions(99).iter().map(|d| d.queue_id).collect();
     w.service(Op::Dropped(Dropped { queue_ids }));
     let epoch = w.state.pair_state(PairId(0)).unwrap().epoch;
+    w.service(retire(0, 1, 7));
     w.service(Op::RemovePair(RemovePair { pair: 0 }));
+    assert_eq!(w.state.retired_store(PairId(0), Member::One), None);
     assert!(w.state.is_removed(PairId(0)) && !w.state.is_draining(PairId(0)));
     assert!(
         w.state
@@ -373,6 +376,32 @@ fn a_pair_goes_when_nothing_names_it_and_comes_back_with_a_later_epoch() {
     w.service(Op::AddPair(AddPair { pair: 0 }));
     assert!(w.state.pair_state(PairId(0)).unwrap().epoch > epoch);
     imaged(&w);
+}
+
+fn retire(pair: u32, member: u32, store: u64) -> Op {
+    Op::RetireStore(proto::RetireStore {
+        pair,
+        member,
+        store,
+    })
+}
+
+#[test]
+fn the_last_store_that_was_given_up_is_known_until_it_is_taken_back() {
+    let (mut w, _, _) = world();
+    let known = |w: &World| w.state.retired_store(PairId(1), Member::One);
+    assert_eq!(known(&w), None);
+    for store in [7, 8] {
+        w.service(retire(1, 1, store));
+        assert_eq!(known(&w), NonZeroU64::new(store));
+        imaged(&w);
+    }
+    assert_eq!(w.state.retired_store(PairId(1), Member::Zero), None);
+    w.service(retire(1, 1, 0));
+    assert_eq!(known(&w), None);
+    imaged(&w);
+    assert_eq!(w.fails_in(0, &root(), retire(1, 2, 7)), Errno::EINVAL);
+    assert_eq!(w.fails_in(0, &root(), retire(99, 1, 7)), Errno::ENOENT);
 }
 
 #[test]
