@@ -238,25 +238,33 @@ fn what_waits_behind_others_has_as_much_patience() {
 
 #[test]
 fn a_write_to_a_pair_that_is_gone_ends_with_the_patience() {
-    for protocol in ALL {
-        with_stand_ins(1, async |cluster| {
-            let settings = Settings {
-                patience_ms: 2_000,
-                ..cluster.settings()
-            };
-            let a = client(&cluster, protocol, settings).await;
-            let handle = create(&a).await;
-            a.write(handle, 0, pattern(1, 4 * MIB), false)
-                .await
-                .unwrap();
-            for member in [0, 1] {
-                cluster.kill_member(0, member);
-            }
-            let synced = cluster
-                .env
-                .timeout(Duration::from_secs(30), a.fsync(handle, false));
-            assert_eq!(synced.await, Ok(Err(Errno(libc::EIO))), "{protocol:?}");
-        });
+    const PATIENCE: Duration = Duration::from_secs(2);
+    // Nobody answers; or both do, and say each time that they may not serve.
+    for are_dead in [true, false] {
+        for protocol in [Protocol::ServerSync, Protocol::ClientAsync] {
+            with_stand_ins(1, async |cluster| {
+                let settings = Settings {
+                    patience_ms: PATIENCE.as_millis() as u64,
+                    ..cluster.settings()
+                };
+                let a = client(&cluster, protocol, settings).await;
+                let handle = create(&a).await;
+                match are_dead {
+                    true => (0..2).for_each(|member| cluster.kill_member(0, member)),
+                    false => cluster.stores[0].rightless.set(true),
+                }
+                // More than the windows of both hold: some wait behind those that are tried.
+                a.write(handle, 0, pattern(1, 4 * MIB), false)
+                    .await
+                    .unwrap();
+                let begun = cluster.env.now();
+                let synced = a.fsync(handle, false).await;
+                assert_eq!(synced, Err(Errno(libc::EIO)), "{protocol:?}, {are_dead}");
+                // Those that waited are tried for a moment of their own, and then no more.
+                let took = cluster.env.now().since(begun);
+                assert!(took < PATIENCE * 2, "{protocol:?}, {are_dead}: {took:?}");
+            });
+        }
     }
 }
 
