@@ -30,9 +30,16 @@ const PACKET_BYTES: u64 = 4 << 10;
 /// and loses many packets in queues this short, thin streams of heartbeats with them.
 const CONGESTION: &str = "cd /proc/sys/net/ipv4; (echo cubic > tcp_congestion_control) 2>/dev/null || \
     echo reno > tcp_congestion_control";
-/// How long a packet may wait in a link's queue before it is dropped: as in a switch with some
-/// buffer. Heartbeats share the link with data and wait as long.
+/// How long a packet may wait in the queue of a switch's port before it is dropped. Heartbeats share the
+/// link with data and wait as long.
 const QUEUE_MILLIS: u64 = 20;
+/// What a port may fill of the switch's memory in any case. Twenty milliseconds of a slow link are a few
+/// dozen packets: less than one for each of many connections, which then lose so many that TCP stands still
+/// for seconds.
+const PORT_BYTES: u64 = 1 << 20;
+/// What waits in the sending node before its link, a thousand packets, as in most systems: a kernel
+/// does not drop what its own connections send, it lets them wait.
+const SENDER_BYTES: u64 = 1000 * 1500;
 
 /// Below, one full packet takes longer than a queue holds.
 const RATE_MIN: u64 = 1_000_000;
@@ -264,12 +271,28 @@ impl Network {
 
     fn shape(&self, node: &Node) -> Outcome {
         let is_cut = |of: fn(Way) -> bool| node.cut.is_some_and(of);
-        shape(&node.space, "eth0", node.rate, is_cut(Way::is_out))?;
-        shape(&self.switch(), &node.port, node.rate, is_cut(Way::is_in))
+        let (space, port) = (&node.space, &node.port);
+        shape(
+            space,
+            "eth0",
+            (node.rate, SENDER_BYTES),
+            is_cut(Way::is_out),
+        )?;
+        shape(
+            &self.switch(),
+            port,
+            (node.rate, PORT_BYTES),
+            is_cut(Way::is_in),
+        )
     }
 }
 
-fn shape(space: &str, device: &str, rate: Option<Rate>, is_cut: bool) -> Outcome {
+fn shape(
+    space: &str,
+    device: &str,
+    (rate, queue_bytes): (Option<Rate>, u64),
+    is_cut: bool,
+) -> Outcome {
     let kind = match rate {
         _ if is_cut => "blackhole".to_owned(),
         Some(rate) => format!(
@@ -277,7 +300,7 @@ fn shape(space: &str, device: &str, rate: Option<Rate>, is_cut: bool) -> Outcome
             rate.0,
             // Two milliseconds' worth where that is more.
             BURST_BYTES.max(rate.0 / 8 / 500),
-            rate.0 / 8 / 1000 * QUEUE_MILLIS + BURST_BYTES,
+            queue_bytes.max(rate.0 / 8 / 1000 * QUEUE_MILLIS) + BURST_BYTES,
         ),
         None => "pfifo limit 1000".to_owned(),
     };
