@@ -25,6 +25,9 @@ const COPIES: usize = 2 * QUERIES;
 /// Where they begin in the numbering of random streams; fragments stand before.
 const QUERY_STREAM: u64 = 1 << 63;
 
+/// An unfinished database is called so, and the pid of the chore that makes it follows.
+const PART: &str = "part";
+
 /// What `blastn` prints of each hit, in this order; scores depend on its version.
 pub const COLUMNS: &str = "6 qseqid sseqid length mismatch gapopen qstart qend sstart send";
 
@@ -195,8 +198,9 @@ impl Shape {
             self.fragments, self.mib
         );
         let io = |error: std::io::Error| format!("{}: {error}", place.display());
+        sweep(&place);
         // Complete when it has its name.
-        let unfinished = place.with_extension(format!("part{}", std::process::id()));
+        let unfinished = place.with_extension(format!("{PART}{}", std::process::id()));
         fs::create_dir_all(&unfinished).map_err(io)?;
         let made = (0..self.fragments)
             .try_for_each(|fragment| self.make(fragment, &unfinished))
@@ -245,6 +249,22 @@ impl Shape {
             input.write_all(b"\n")?;
         }
         input.flush()
+    }
+}
+
+/// Removes what a chore that was killed has not finished.
+fn sweep(place: &Path) {
+    // Nothing there: none was ever made.
+    let entries = place.parent().and_then(|parent| fs::read_dir(parent).ok());
+    for entry in entries.into_iter().flatten().flatten() {
+        let path = entry.path();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if let Some(pid) = extension.and_then(|extension| extension.strip_prefix(PART))
+            && !Path::new("/proc").join(pid).exists()
+        {
+            // What stays takes room, and is not taken for a database.
+            let _: std::io::Result<()> = fs::remove_dir_all(&path);
+        }
     }
 }
 
@@ -298,6 +318,20 @@ mod tests {
         assert!(queries().starts_with(">q0\nAAGGCAATAATGTATAAGGT"));
         let known = b"TTCACGTTTCCGAAGAGCTT";
         assert!(SMALL.sequence(2, 5).starts_with(known));
+    }
+
+    #[test]
+    fn only_what_nobody_finishes_any_more_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let own = format!("v1-1x1.part{}", std::process::id());
+        // No process has such a pid.
+        for name in ["v1-1x1", "v1-1x1.part4294967295", &own] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        sweep(&at("v1-1x1"));
+        assert!(at("v1-1x1").exists() && at(&own).exists());
+        assert!(!at("v1-1x1.part4294967295").exists());
     }
 
     #[test]
