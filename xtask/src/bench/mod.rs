@@ -2,6 +2,8 @@
 
 mod ceft;
 mod client;
+mod job;
+mod machine;
 mod peers;
 mod recovery;
 mod relay;
@@ -41,6 +43,10 @@ enum What {
     /// Four clients write and read on the test bed while a data server is killed, comes back and
     /// recovers: what is left of their throughput, and how long it takes. As root.
     Recovery(recovery::RecoveryOptions),
+    /// A real job that reads much: BLAST, each worker searching its own part of a database on a mount of
+    /// its own, with all servers well and with one of them slow. As root; installs BLAST from Debian's
+    /// package.
+    Job(job::JobOptions),
 }
 
 /// What to compare, and how long.
@@ -109,5 +115,6 @@ pub fn run(command: BenchCommand) -> Outcome {
         What::Peers(options) => peers::run(&options),
         What::Ceft(options) => ceft::run(&options),
         What::Recovery(options) => recovery::run(&options),
+        What::Job(options) => job::run(&options),
     }
 }

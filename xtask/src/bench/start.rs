@@ -311,7 +311,11 @@ fn background(command: &mut Command, log: &Path) -> Result<Child, String> {
         .map_err(|error| format!("{shown}: {error}"))
 }
 
-fn install(packages: &[&str]) -> Outcome {
+/// Installs what is missing of Debian's packages. As root.
+///
+/// # Errors
+/// What could not be installed, as the system says it.
+pub fn install(packages: &[&str]) -> Outcome {
     let installed = |package: &&&str| quiet(Command::new("dpkg").args(["-s", package])).is_ok();
     let missing: Vec<&&str> = packages
         .iter()

@@ -249,11 +249,18 @@ impl Bed {
     pub fn has_ended(&mut self, node: &str) -> Option<String> {
         let process = self.processes.get_mut(node)?;
         let status = process.child.try_wait().ok()??;
-        let log = self.directory.join(format!("{node}.log"));
+        Some(format!(
+            "{node} ended with {status}:\n{}",
+            self.last_words(node)
+        ))
+    }
+
+    /// The last lines of what something in the bed has said.
+    pub fn last_words(&self, name: &str) -> String {
+        let log = self.directory.join(format!("{name}.log"));
         let text = fs::read_to_string(log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
-        let last = lines[lines.len().saturating_sub(5)..].join("\n");
-        Some(format!("{node} ended with {status}:\n{last}"))
+        lines[lines.len().saturating_sub(5)..].join("\n")
     }
 
     /// Pids of what runs in nodes.

@@ -120,7 +120,7 @@ fn sweep(kept: &Kept) -> Outcome {
 }
 
 /// Mount points in the directory, the innermost first.
-fn mounted_below(directory: &Path) -> Result<Vec<PathBuf>, String> {
+pub fn mounted_below(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let mounts = std::fs::read_to_string("/proc/self/mounts")
         .map_err(|error| format!("cannot read the table of mounts: {error}"))?;
     let mut points: Vec<PathBuf> = mounts

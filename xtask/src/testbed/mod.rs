@@ -3,11 +3,13 @@
 
 mod bed;
 mod keeper;
+mod mounts;
 mod network;
 mod nodes;
 mod relay;
 
 pub use bed::Bed;
+pub use mounts::Mount;
 pub use network::Rate;
 pub use nodes::{Cluster, Seat};
 

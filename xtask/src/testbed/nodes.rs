@@ -61,6 +61,7 @@ fn twin_of(node: &str) -> String {
 /// A running cluster.
 pub struct Cluster {
     weft: PathBuf,
+    name: String,
     /// Where its stores lie.
     directory: PathBuf,
     meta_node: String,
@@ -95,6 +96,7 @@ impl Cluster {
         };
         let cluster = Cluster {
             weft: weft.to_owned(),
+            name: name.to_owned(),
             directory,
             meta_node: meta_node.to_owned(),
             meta,
@@ -179,6 +181,12 @@ impl Cluster {
         let config = config.to_string_lossy().into_owned();
         let arguments = vec![kind.into(), "--config".into(), config];
         bed.start(node, name, &self.weft, arguments)
+    }
+
+    /// What a mount's configuration says of the cluster.
+    pub fn client_settings(&self) -> String {
+        let (meta, name) = (&self.meta, &self.name);
+        format!("[client]\nmeta = [{meta:?}]\ncluster_id = {name:?}\n")
     }
 
     /// How many pairs it has.
