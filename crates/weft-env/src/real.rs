@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -387,8 +387,26 @@ fn write_all_at(file: &std::fs::File, offset: u64, parts: Vec<Bytes>) -> io::Res
 /// does not run dry between two calls.
 const UNSENT_MAX: u32 = 256 << 10;
 
+/// Longest pause before TCP sends again what nobody has acknowledged, the least that can be set. It doubles
+/// from one pause to the next, up to two minutes by default: a connection that has lost some packets on
+/// a crowded link, or one that was cut for a moment, would stand still for as long again.
+const RESEND_PAUSE_MAX_MS: libc::c_int = 1_000;
+/// Linux 6.15 and newer (`linux/tcp.h`); the C library's crate does not name it.
+const TCP_RTO_MAX_MS: libc::c_int = 44;
+
 fn prepare(stream: &tokio::net::TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    // SAFETY: the descriptor is open, and the value is as long as is said.
+    unsafe {
+        // An older kernel knows no such option, and goes on as it does for everybody.
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_RTO_MAX_MS,
+            std::ptr::from_ref(&RESEND_PAUSE_MAX_MS).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        );
+    }
     socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX)
 }
 
