@@ -13,8 +13,9 @@ use crate::run::{Outcome, has, quiet};
 use crate::spaces;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Write;
 use std::net::Ipv4Addr;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 /// Nodes of one bed: what the numbering of addresses has room for, and more than a machine bears.
@@ -196,7 +197,7 @@ impl Network {
         }
         let node = Node {
             space: format!("{}-{name}", self.prefix),
-            address: Ipv4Addr::new(10, 77, (index / 250) as u8, (1 + index % 250) as u8),
+            address: address_of(index),
             rate,
             port: format!("p{index}"),
             cut: None,
@@ -205,7 +206,10 @@ impl Network {
         spaces::add(space)?;
         ip(
             &switch,
-            &format!("link add name {port} type veth peer name eth0 netns {space}"),
+            &format!(
+                "link add name {port} type veth peer name eth0 address {} netns {space}",
+                hardware_of(node.address)
+            ),
         )?;
         ip(&switch, &format!("link set {port} master br0 up"))?;
         ip(space, &format!("addr add {}/16 dev eth0", node.address))?;
@@ -214,6 +218,7 @@ impl Network {
             ip(space, &order)?;
         }
         ip(space, "link set eth0 up")?;
+        know_all(space)?;
         // Left as it is where the kernel has no other.
         let _: Outcome = quiet(spaces::command(space, "sh").args(["-c", CONGESTION]));
         self.shape(&node)?;
@@ -284,6 +289,40 @@ impl Network {
             (node.rate, PORT_BYTES),
             is_cut(Way::is_in),
         )
+    }
+}
+
+fn address_of(index: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, (index / 250) as u8, (1 + index % 250) as u8)
+}
+
+/// Of a node's link, by its address, so that it is known before the node is there.
+fn hardware_of(address: Ipv4Addr) -> String {
+    let [a, b, c, d] = address.octets();
+    format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+}
+
+/// Tells a node where all others are. Asking for that (ARP) goes to every port, and is given up after three
+/// lost packets: behind links that are full for long nodes did not find each other any more.
+fn know_all(space: &str) -> Outcome {
+    let mut command = spaces::command(space, "ip");
+    let ip = command.args(["-batch", "-"]).stdin(Stdio::piped());
+    let told = ip.spawn().and_then(|mut child| {
+        if let Some(mut input) = child.stdin.take() {
+            for address in (0..NODES_MAX).map(address_of) {
+                let hardware = hardware_of(address);
+                writeln!(
+                    input,
+                    "neigh add {address} lladdr {hardware} dev eth0 nud permanent"
+                )?;
+            }
+        }
+        child.wait()
+    });
+    match told {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("ip neigh in {space}: {status}")),
+        Err(error) => Err(format!("cannot start ip: {error}")),
     }
 }
 
