@@ -30,9 +30,8 @@ use weft_wire::proto::{
 use weft_wire::{Failed, Rpc};
 
 /// An attempt to reach a member takes at most this long: on one network a handshake takes a
-/// millisecond, but where links are full its first packet may be lost, which TCP sends again after
-/// one second, and after two more. Who is away the metadata service says, long before.
-const CONNECT_PATIENCE: Duration = Duration::from_millis(3_500);
+/// millisecond, and the twin or the metadata service can be asked instead.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 /// A member is not tried again sooner after it could not be reached.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
 /// A connection is given up on which the member has shown no sign of life for this long while answers
