@@ -163,17 +163,16 @@ impl Cluster {
             .arg(&own)
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", self.weft.display()))?;
-        let mount = Mount {
+        let mut mount = Mount {
             at: at.to_owned(),
             child,
         };
         let deadline = Instant::now() + UP_PATIENCE;
         while device_of(at)? == outside {
-            if Instant::now() > deadline {
-                return Err(format!(
-                    "{} was not mounted; why stands above",
-                    at.display()
-                ));
+            let has_ended = matches!(mount.child.try_wait(), Ok(Some(_)));
+            if has_ended || Instant::now() > deadline {
+                let at = at.display();
+                return Err(format!("{at} was not mounted; why stands above"));
             }
             std::thread::sleep(Duration::from_millis(50));
         }

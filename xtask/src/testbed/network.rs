@@ -34,9 +34,8 @@ const CONGESTION: &str = "cd /proc/sys/net/ipv4; (echo cubic > tcp_congestion_co
 /// How long a packet may wait in the queue of a switch's port before it is dropped. Heartbeats share the
 /// link with data and wait as long.
 const QUEUE_MILLIS: u64 = 20;
-/// What a port may fill of the switch's memory in any case. Twenty milliseconds of a slow link are a few
-/// dozen packets: less than one for each of many connections, which then lose so many that TCP stands still
-/// for seconds.
+/// What a port may fill of the switch's memory in any case: twenty milliseconds of a slow link are a few
+/// dozen packets, less than one for each of many connections.
 const PORT_BYTES: u64 = 1 << 20;
 /// What waits in the sending node before its link, a thousand packets, as in most systems: a kernel
 /// does not drop what its own connections send, it lets them wait.
