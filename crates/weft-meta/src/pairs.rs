@@ -432,7 +432,7 @@ pub(crate) fn on_replace(
 }
 
 impl Pair {
-    /// The member's store, if it can be given up without loss; 0 if it has none.
+    /// The member's store, if it has one that can be given up without loss.
     fn to_give_up(&self, id: PairId, member: Member, now: Mono) -> Result<u64, String> {
         let twin = member.twin();
         let is_current = match self.keeper.published().mode {
@@ -447,7 +447,10 @@ impl Pair {
             ));
         }
         let known = self.keeper.state().stores[member.index()];
-        Ok(known.map_or(0, |store| store.0.get()))
+        let store = known.ok_or(format!(
+            "member {member} of pair {id} has no store yet: start a server in its place"
+        ))?;
+        Ok(store.0.get())
     }
 
     /// The member's store was given up, and no other one has come in its place yet.

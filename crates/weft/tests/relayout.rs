@@ -366,10 +366,11 @@ fn a_tree_is_laid_out_anew() {
     });
     dev.done(&replace);
     goes_on_with_one();
-    // The order is remembered.
+    // The order is remembered, and the server refused when it comes again.
     for order in ["kill", "start"] {
         dev.done(&["dev", order, "meta:1"]);
     }
+    std::thread::sleep(Duration::from_secs(2));
     goes_on_with_one();
     // It would lose what only member 0 has.
     assert!(
