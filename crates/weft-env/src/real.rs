@@ -482,3 +482,35 @@ impl AsyncWrite for RealStream {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn tcp_sends_again_within_a_second_where_the_kernel_can_be_told() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let pause_max = || {
+            let (mut value, mut length) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+            // SAFETY: the descriptor is open, and the value has the length that is said.
+            let known = unsafe {
+                libc::getsockopt(
+                    stream.as_raw_fd(),
+                    libc::IPPROTO_TCP,
+                    TCP_RTO_MAX_MS,
+                    std::ptr::from_mut::<libc::c_int>(&mut value).cast(),
+                    &mut length,
+                )
+            };
+            (known == 0).then_some(value)
+        };
+        // An older kernel has no such setting.
+        if pause_max().is_none() {
+            return;
+        }
+        prepare(&stream).unwrap();
+        assert_eq!(pause_max(), Some(RESEND_PAUSE_MAX_MS));
+    }
+}
