@@ -484,6 +484,11 @@ impl AsyncWrite for RealStream {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "acts on a real socket"
+)]
 mod tests {
     use super::*;
 
