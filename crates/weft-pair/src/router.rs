@@ -31,7 +31,7 @@ const LATE_FACTOR: u32 = 8;
 /// And never before this: below it a second request costs more than it gains. Whether the other member
 /// can help is looked at this often.
 pub const LATE_MIN: Duration = Duration::from_millis(50);
-/// After this it is asked in any case.
+/// After this it is asked however much it has to do for this client.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// What is known of one member.
@@ -41,6 +41,8 @@ struct Track {
     latency: f64,
     /// Moving average of seconds for each byte.
     per_byte: f64,
+    /// Moving average of the time from asking to answer, seconds.
+    took: f64,
     samples: u32,
     outstanding_bytes: u64,
     outstanding: u32,
@@ -53,6 +55,7 @@ impl Default for Track {
         Track {
             latency: 0.0005,
             per_byte: 1.0 / 500e6,
+            took: 0.0,
             samples: 0,
             outstanding_bytes: 0,
             outstanding: 0,
@@ -144,6 +147,7 @@ impl Router {
         // The first samples count for more, so that the averages leave their guesses soon.
         let weight = WEIGHT.max(1.0 / f64::from(track.samples));
         let took = took.as_secs_f64();
+        track.took += weight * (took - track.took);
         let transfer = (track.per_byte * bytes as f64).min(took);
         track.latency += weight * (took - transfer - track.latency);
         if bytes >= SPLIT_ALIGN {
@@ -171,12 +175,15 @@ impl Router {
         (Duration::from_secs_f64(expected.clamp(0.0, 1e3)) * LATE_FACTOR).clamp(LATE_MIN, LATE_MAX)
     }
 
-    /// After `waited` for a part that is late, the other member should be asked for it as well: it has at
-    /// most half as much to do for this client as the late one has. Where both have as much it is the
-    /// client's own link that is slow, and asking twice would halve it.
+    /// After `waited` for a part that is late, the other member should be asked for it as well. It has at
+    /// most half as much to do for this client as the late one has: where both have as much it is the
+    /// client's own link that is slow, and asking twice would halve it. And it answers in half of the
+    /// time waited: where its answers take as long, its link is as full as the late one's, of what others
+    /// ask, and asking twice would take from them.
     pub fn may_help(&self, late: Member, waited: Duration) -> bool {
-        let outstanding = |member: Member| self.tracks[member.index()].outstanding_bytes;
-        waited >= LATE_MAX || outstanding(late.twin()) <= outstanding(late) / 2
+        let [twin, late] = [late.twin(), late].map(|member| &self.tracks[member.index()]);
+        waited.as_secs_f64() >= 2.0 * twin.took
+            && (waited >= LATE_MAX || twin.outstanding_bytes <= late.outstanding_bytes / 2)
     }
 
     fn ended(&mut self, member: Member, bytes: u64) {
@@ -322,10 +329,19 @@ mod tests {
             router.asked(member, 3 << 20);
         }
         assert!(!router.may_help(ZERO, late) && !router.may_help(ONE, late));
-        assert!(router.may_help(ZERO, LATE_MAX), "in the end in any case");
+        assert!(router.may_help(ZERO, LATE_MAX), "in the end it is");
         // The second one answers, the first one does not.
-        router.answered(ONE, 3 << 20, late);
+        router.answered(ONE, 3 << 20, late / 2);
         assert!(router.may_help(ZERO, late) && !router.may_help(ONE, late));
+    }
+
+    #[test]
+    fn who_answers_as_late_is_not_asked_to_help() {
+        let mut router = taught(LATE_MAX, LATE_MAX);
+        router.asked(ZERO, 1 << 20);
+        assert!(!router.may_help(ZERO, LATE_MAX));
+        assert!(!router.may_help(ZERO, LATE_MAX * 19 / 10));
+        assert!(router.may_help(ZERO, LATE_MAX * 2));
     }
 
     #[test]
