@@ -117,8 +117,11 @@ pub fn suites(arguments: &Suites) -> Outcome {
     if run.exists() {
         fs::remove_dir_all(&run).map_err(|error| format!("{}: {error}", run.display()))?;
     }
-    let mounts = ["mnt", "second-mnt"].map(|name| run.join(name));
-    for mount in &mounts {
+    // pjdfstest makes sockets, whose paths have at most 107 bytes, wherever this checkout lies.
+    let home = tempfile::Builder::new().prefix("weft-").tempdir();
+    let home = home.map_err(|error| format!("a directory for the mounts: {error}"))?;
+    let mounts = ["mnt", "two"].map(|name| home.path().join(name));
+    for mount in mounts.iter().chain([&run]) {
         fs::create_dir_all(mount).map_err(|error| format!("{}: {error}", mount.display()))?;
     }
     let [mount, second] = &mounts;
