@@ -37,8 +37,8 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
 /// A connection is given up on which the member has shown no sign of life for this long while answers
 /// are owed: shorter than TCP's own patience.
 const SILENCE: Duration = Duration::from_secs(5);
-/// The same where it lives, but has answered nothing that it was asked: longer than what waits there for
-/// a loaded disk or a full link.
+/// The same where it lives, but neither answers nor takes or sends a byte of what it was asked: longer
+/// than what waits there for a loaded disk.
 const UNANSWERED: Duration = Duration::from_secs(20);
 /// Pause before a request is made again when there is nothing better to wait for.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
@@ -256,6 +256,25 @@ fn trouble_of<R: Rpc>(pair: &Pair, member: Member, failed: Failed) -> Trouble {
     }
 }
 
+/// What comes of it; None when the pair's state leaves the member behind first.
+async fn while_serving<T>(
+    pair: &Pair,
+    member: Member,
+    asking: impl Future<Output = T>,
+) -> Option<T> {
+    let mut asking = pin!(asking.fuse());
+    loop {
+        let changed = pair.changed.notified();
+        if !pair.serves(member) {
+            return None;
+        }
+        select_biased! {
+            answer = asking => return Some(answer),
+            () = changed.fuse() => {}
+        }
+    }
+}
+
 impl Pairs {
     pub fn new(env: Env, settings: &crate::Settings) -> Pairs {
         let incarnation = env.random();
@@ -398,33 +417,37 @@ impl Pairs {
         request: &R,
         payload: Payload,
     ) -> Result<(R::Reply, Bytes), Trouble> {
-        let Some(connection) = self.reach(pair, member, session).await else {
+        let reaching = self.reach(pair, member, session);
+        let Some(Some(connection)) = while_serving(pair, member, reaching).await else {
             return Err(Trouble::Away);
         };
         let link = &pair.members[member.index()];
-        let mut call = pin!(connection.call(request, payload).fuse());
-        let mut silent = pin!(connection.silent(SILENCE).fuse());
-        let answer = loop {
-            let changed = pair.changed.notified();
-            if !pair.serves(member) {
-                return Err(Trouble::Away);
-            }
-            select_biased! {
-                answer = call => break answer,
-                () = changed.fuse() => {}
-                () = silent => {
-                    tracing::warn!(pair = pair.id, %member, "silent: connecting again");
-                    connection.close("silent for too long");
-                    return Err(Trouble::Away);
-                }
-                () = self.env.sleep(UNANSWERED).fuse() => {
-                    if self.env.now().since(link.heard.get()) >= UNANSWERED {
-                        tracing::warn!(pair = pair.id, %member, "answers nothing: connecting again");
-                        connection.close("nothing answered for too long");
-                        return Err(Trouble::Away);
+        let asking = async {
+            let mut call = pin!(connection.call(request, payload).fuse());
+            let mut silent = pin!(connection.silent(SILENCE).fuse());
+            loop {
+                select_biased! {
+                    answer = call => return answer,
+                    () = silent => {
+                        tracing::warn!(pair = pair.id, %member, "silent: connecting again");
+                        let why = "silent for too long";
+                        connection.close(why);
+                        return Err(CallError::Lost(why.into()));
+                    }
+                    () = self.env.sleep(UNANSWERED).fuse() => {
+                        let served = link.heard.get().max(connection.moved());
+                        if self.env.now().since(served) >= UNANSWERED {
+                            tracing::warn!(pair = pair.id, %member, "answers nothing: connecting again");
+                            let why = "nothing answered for too long";
+                            connection.close(why);
+                            return Err(CallError::Lost(why.into()));
+                        }
                     }
                 }
             }
+        };
+        let Some(answer) = while_serving(pair, member, asking).await else {
+            return Err(Trouble::Away);
         };
         link.heard.set(self.env.now());
         match answer {

@@ -39,7 +39,7 @@ enum State {
 pub(crate) enum TwinError {
     /// It answered that it did not do it.
     Failed(Failed),
-    /// The link is broken: unknown whether it was done.
+    /// The link is broken, or one member serves alone since: unknown whether it was done.
     Lost,
 }
 
@@ -50,6 +50,8 @@ pub(crate) struct Link {
     /// Broke under the epoch in force.
     broke: Cell<bool>,
     changed: Notify,
+    /// Ends what waits for an answer of the twin.
+    parted: Notify,
 }
 
 impl Link {
@@ -59,6 +61,7 @@ impl Link {
             state: RefCell::new(State::Idle),
             broke: Cell::new(false),
             changed: Notify::new(),
+            parted: Notify::new(),
         }
     }
 
@@ -75,6 +78,12 @@ impl Link {
         self.broke.set(false);
     }
 
+    /// From now on one of the two serves alone. What the twin was asked before ends at once, as when the
+    /// link breaks: a twin that is out of reach, whose link has not broken yet, keeps nobody waiting.
+    pub fn part(&self) {
+        self.parted.notify_waiters();
+    }
+
     /// It cannot be used now, or (as `latched` asks) it broke under this epoch.
     pub fn is_lost(&self, latched: bool) -> bool {
         matches!(*self.state.borrow(), State::Broken) || latched && self.broke.get()
@@ -86,8 +95,11 @@ impl Link {
         request: &R,
         payload: impl Into<Payload>,
     ) -> Result<(R::Reply, bytes::Bytes), TwinError> {
-        let [first, ..] = self.lanes().await?;
-        answer_of(first.call(request, payload).await)
+        self.unless_parted(async {
+            let [first, ..] = self.lanes().await?;
+            answer_of(first.call(request, payload).await)
+        })
+        .await
     }
 
     /// Sends the twin a second copy. What is sent later may come to it earlier.
@@ -96,15 +108,29 @@ impl Link {
         request: &R,
         payload: impl Into<Payload>,
     ) -> Result<(R::Reply, bytes::Bytes), TwinError> {
-        let lanes = self.lanes().await?;
-        let [first, others @ ..] = &lanes;
-        let mut least = first;
-        for lane in others {
-            if lane.unsent() < least.unsent() {
-                least = lane;
+        self.unless_parted(async {
+            let lanes = self.lanes().await?;
+            let [first, others @ ..] = &lanes;
+            let mut least = first;
+            for lane in others {
+                if lane.unsent() < least.unsent() {
+                    least = lane;
+                }
             }
+            answer_of(least.call(request, payload).await)
+        })
+        .await
+    }
+
+    async fn unless_parted<T>(
+        &self,
+        asking: impl Future<Output = Result<T, TwinError>>,
+    ) -> Result<T, TwinError> {
+        let parted = self.parted.notified();
+        match select(pin!(asking), pin!(parted)).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(TwinError::Lost),
         }
-        answer_of(least.call(request, payload).await)
     }
 
     async fn lanes(&self) -> Result<[Connection; LANES], TwinError> {

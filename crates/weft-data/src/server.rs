@@ -151,6 +151,9 @@ impl Node {
         self.metrics.epoch.set(state.epoch.0 as i64);
         *self.plan.borrow_mut() = None;
         self.registration.takes_part();
+        if matches!(state.mode, Mode::Only(_) | Mode::Down(_)) {
+            self.link.part();
+        }
         if state.mode == Mode::Recovering(self.me.twin()) {
             self.marks.vouched_by_twin();
         }

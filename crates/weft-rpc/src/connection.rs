@@ -198,6 +198,8 @@ thread_local! {
 pub(crate) struct Progress {
     env: Env,
     at: Cell<Mono>,
+    /// The same without what a ping and its answer are.
+    moved: Cell<Mono>,
 }
 
 impl Progress {
@@ -205,11 +207,17 @@ impl Progress {
         Rc::new(Progress {
             env: env.clone(),
             at: Cell::new(env.now()),
+            moved: Cell::new(env.now()),
         })
     }
 
     fn made(&self) {
         self.at.set(self.env.now());
+    }
+
+    fn moved(&self) {
+        self.made();
+        self.moved.set(self.at.get());
     }
 }
 
@@ -484,7 +492,7 @@ impl Connection {
     /// it took none that waited for room, though it was asked whether it is there. A side that is slow,
     /// or behind a link that is full, is not silent.
     pub async fn silent(&self, patience: Duration) {
-        let Progress { env, at } = &*self.0.progress;
+        let Progress { env, at, .. } = &*self.0.progress;
         let began = env.now();
         let pause = patience / PINGS;
         loop {
@@ -500,6 +508,12 @@ impl Connection {
             }
             env.sleep(pause.min(patience - quiet)).await;
         }
+    }
+
+    /// When bytes of a payload came last, or the other side took bytes for which there had been no room:
+    /// it is at work then, however long a whole answer takes. Pings do not count.
+    pub fn moved(&self) -> Mono {
+        self.0.progress.moved.get()
     }
 
     /// Closes the connection: calls that wait fail, the other side sees its end.
@@ -635,7 +649,7 @@ impl FrameReader {
                 if rest.read_buf(&mut payload).await? == 0 {
                     return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                 }
-                self.progress.made();
+                self.progress.moved();
             }
             payload.freeze()
         };
@@ -717,7 +731,7 @@ async fn write_some(
     });
     let written = written.await?;
     if has_waited {
-        inner.progress.made();
+        inner.progress.moved();
     }
     Ok(written)
 }

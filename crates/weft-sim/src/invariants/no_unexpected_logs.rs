@@ -45,6 +45,9 @@ const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
 const EXPLAINED: &[(&str, &[Kind])] = &[
     // Its client is dead, or could not renew it.
     ("session ends: not renewed in time", SESSION_ENDS),
+    // A client that leaves waits but a moment for the answer. That one lost its session which works,
+    // the errors that its callers are told say.
+    ("session ends: not renewed in time", META_DIES),
     (
         "a session has not given a lease back in its term",
         SESSION_ENDS,

@@ -1,0 +1,122 @@
+//! Clients whose data servers are slow, or answer nothing at all.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_client::{Client, CreateFlags, Cred, HandleId, OpenFlags, Policy, Settings};
+use weft_sim::cluster::builder::{Cluster, Shape};
+use weft_sim::{Pace, World};
+use weft_wire::proto::{Durability, Protocol};
+
+const SECOND: Duration = Duration::from_secs(1);
+const BYTES: usize = 1 << 20;
+/// After which a client gives a connection up on which nothing moves.
+const UNANSWERED: Duration = Duration::from_secs(20);
+/// For which a client tries to reach a server.
+const CONNECT_PATIENCE: Duration = SECOND;
+
+/// A cluster of one pair, with or without its second member.
+async fn cluster(world: &World, is_mirrored: bool) -> Rc<Cluster> {
+    let shape = Shape {
+        pairs: 1,
+        clients: 0,
+        operations: 0,
+        even: false,
+        session_term: 10 * SECOND,
+        client: Settings::default(),
+        meta: weft_meta::Settings::default(),
+        data: weft_data::Settings::default(),
+        room: 1 << 30,
+        policy: Policy {
+            stripe_unit: BYTES as u32,
+            width: 1,
+            protocol: Protocol::ServerSync as i32,
+            durability: Durability::Memory as i32,
+        },
+    };
+    let cluster = Rc::new(Cluster::new(world, shape));
+    cluster.start().await.unwrap();
+    if !is_mirrored {
+        cluster.stop_data(0, 1, false);
+        world.sleep(2 * SECOND).await;
+    }
+    cluster
+}
+
+async fn client(cluster: &Cluster, name: &str) -> Client {
+    let env = cluster.world.node(name).env();
+    let connecting = Client::connect(env, cluster.client_settings(name));
+    connecting.await.unwrap()
+}
+
+async fn create(client: &Client, name: &[u8]) -> (u64, HandleId) {
+    let flags = CreateFlags {
+        exclusive: true,
+        open: OpenFlags {
+            write: true,
+            sync: true,
+            ..OpenFlags::default()
+        },
+    };
+    let cred = Cred::default();
+    let created = client.create(&cred, client.root(), name, 0o644, flags);
+    let (known, handle) = created.await.unwrap();
+    (known.attr.ino, handle)
+}
+
+#[test]
+fn a_read_ends_well_however_long_its_bytes_take_to_come() {
+    let world = World::new(1);
+    world.set_limit(600 * SECOND);
+    world.clone().block_on(async move {
+        let cluster = cluster(&world, false).await;
+        let content: Bytes = (0..BYTES).map(|at| (at % 251) as u8).collect();
+        let writer = client(&cluster, "writer").await;
+        let (ino, handle) = create(&writer, b"file").await;
+        let written = writer.write(handle, 0, content.clone(), false).await;
+        assert_eq!(written, Ok(BYTES));
+        writer.release(handle, None).await.unwrap();
+        let reader = client(&cluster, "reader").await;
+        let slow = Pace {
+            rate: BYTES as u64 / (3 * UNANSWERED.as_secs() / 2),
+            ..Pace::default()
+        };
+        world.net().set_pace("data0.0", "reader", slow);
+        let flags = OpenFlags {
+            read: true,
+            ..OpenFlags::default()
+        };
+        let handle = reader.open(&Cred::default(), ino, flags).await.unwrap();
+        let began = world.now();
+        let got = reader.read(handle, 0, BYTES).await.unwrap().concat();
+        assert!(got == content, "other bytes");
+        let took = world.now() - began;
+        assert!(took > UNANSWERED, "not slow: {took:?}");
+        // Had it been asked again, it would have taken twice as long.
+        assert!(took < 2 * UNANSWERED, "{took:?}");
+    });
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_waited_for_until_it_is_out_of_service() {
+    for seed in 0..4 {
+        let world = World::new(seed);
+        world.set_limit(600 * SECOND);
+        world.clone().block_on(async move {
+            let cluster = cluster(&world, true).await;
+            let writer = client(&cluster, "writer").await;
+            let (_, handle) = create(&writer, b"file").await;
+            // It has been connected to neither of them. Leads of both kinds of stripes are cut off.
+            let gone = format!("data0.{}", seed % 2);
+            world.net().isolate(&gone);
+            let began = world.now();
+            let written = writer
+                .write(handle, 0, Bytes::from(vec![1; BYTES]), false)
+                .await;
+            assert_eq!(written, Ok(BYTES), "{gone}");
+            let took = world.now() - began;
+            assert!(took < CONNECT_PATIENCE * 9 / 10, "{gone}: {took:?}");
+        });
+    }
+}
