@@ -413,9 +413,16 @@ impl Core {
                 Admission::Wait => wake.await,
                 Admission::Ask if node.state.borrow().asking => wake.await,
                 Admission::Ask => {
+                    let has = || {
+                        let state = node.state.borrow();
+                        (state.lease.mode(), state.is_usable())
+                    };
+                    let before = has();
                     self.ask_lease(node, &need).await?;
-                    // While others dispute the inode the answer comes without a lease.
-                    if !node.state.borrow().lease.suffices(&need) {
+                    // While others dispute the inode the answer comes without a lease. It may also bring
+                    // what bytes are asked for under.
+                    let is_stuck = !node.state.borrow().lease.suffices(&need) && has() == before;
+                    if is_stuck {
                         self.env.sleep(DISPUTE_PAUSE).await;
                     }
                 }

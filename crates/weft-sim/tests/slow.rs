@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, CreateFlags, Cred, HandleId, OpenFlags, Policy, Settings};
 use weft_sim::cluster::builder::{Cluster, Shape};
-use weft_sim::{Pace, World};
+use weft_sim::{DiskFaults, Pace, World};
 use weft_wire::proto::{Durability, Protocol};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -119,4 +119,49 @@ fn a_server_that_cannot_be_reached_is_waited_for_until_it_is_out_of_service() {
             assert!(took < CONNECT_PATIENCE * 9 / 10, "{gone}: {took:?}");
         });
     }
+}
+
+#[test]
+fn who_reads_what_another_has_written_waits_for_no_timer() {
+    const TURNS: u32 = 20;
+    let world = World::new(1);
+    world.set_limit(600 * SECOND);
+    world.set_poll_cost(0..0);
+    world.net().set_default_pace(Pace {
+        latency: 1_000..2_000,
+        ..Pace::default()
+    });
+    world.clone().block_on(async move {
+        let cluster = cluster(&world, true).await;
+        for node in cluster.data.iter().flatten().chain([&cluster.meta]) {
+            node.disk().set_faults(DiskFaults {
+                sync_nanos: 1_000..2_000,
+                ..DiskFaults::default()
+            });
+        }
+        let [one, other] = [client(&cluster, "one").await, client(&cluster, "other").await];
+        let (ino, written) = create(&one, b"file").await;
+        let flags = OpenFlags {
+            read: true,
+            write: true,
+            ..OpenFlags::default()
+        };
+        let read = other.open(&Cred::default(), ino, flags).await.unwrap();
+        let data = |turn: u32| Bytes::from(vec![turn as u8; 4096]);
+        // Both write it for a while: from then on the service grants parts.
+        for turn in 0..TURNS {
+            one.write(written, 0, data(turn), false).await.unwrap();
+            other.write(read, 0, data(turn), false).await.unwrap();
+        }
+        let mut waited = Duration::ZERO;
+        for turn in 1..=TURNS {
+            one.write(written, 0, data(turn), false).await.unwrap();
+            let began = world.now();
+            let got = other.read(read, 0, 4096).await.unwrap().concat();
+            waited += world.now() - began;
+            assert!(got == data(turn), "turn {turn}");
+        }
+        // A timer would be of a millisecond.
+        assert!(waited / TURNS < Duration::from_micros(500), "{waited:?}");
+    });
 }
