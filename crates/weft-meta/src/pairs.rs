@@ -471,8 +471,7 @@ pub(crate) fn removed(meta: &Rc<Meta>, core: &mut Core, id: PairId) {
         }
     }
     for suspect in pair.suspects {
-        let gone = Failed::Unavailable("the pair was drained and removed".into());
-        suspect.replier.fail(gone);
+        answer_of_none(suspect.replier);
     }
     let task = meta.clone();
     meta.spawn("view", async move {
@@ -752,7 +751,7 @@ pub(crate) fn on_suspect(
     core.pairs.mind_the_gap(meta.env.now());
     let id = PairId(request.pair);
     let Some(pair) = core.pairs.by_id.get_mut(&id) else {
-        return replier.fail(Failed::Refused("there is no such pair".into()));
+        return answer_of_none(replier);
     };
     // A suspicion proves nothing, but the keeper looks at once.
     let actions = pair.keeper.tick(since(meta.env.now()));
@@ -776,6 +775,12 @@ pub(crate) fn on_suspect(
         meta.env.sleep(SUSPECT_WAIT).await;
         answer_suspect(&mut meta.core.borrow_mut(), id, number);
     });
+}
+
+/// Answers one that suspects a pair which is not there: it may have been drained and removed since,
+/// and nobody need look at that.
+fn answer_of_none(replier: Replier) {
+    replier.send::<SuspectRequest>(&SuspectReply::default(), Payload::none());
 }
 
 /// Answers one that still waits with the state as it is.

@@ -8,6 +8,7 @@ use pair_state::Mode;
 use std::time::Duration;
 use support::*;
 use weft_rpc::Payload;
+use weft_wire::proto::job::What;
 use weft_wire::proto::*;
 
 #[test]
@@ -117,6 +118,33 @@ fn a_suspicion_alone_changes_nothing() {
         };
         client.call(&suspect).await.unwrap();
         assert!(env.now().since(begin) < took + Duration::from_millis(200));
+        server.stop().await;
+    });
+}
+
+#[test]
+fn who_suspects_a_pair_that_is_removed_is_told_that_there_is_none() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _stays = pair(&env, server.address(), 0).await;
+        let [goes, _twin] = pair(&env, server.address(), 1).await;
+        let client = Client::open(&env, server.address()).await;
+        client.keep_alive();
+        let suspect = SuspectRequest {
+            pair: 1,
+            epoch: goes.state.borrow().epoch,
+            member: 1,
+        };
+        let drain = StartJobRequest {
+            job: Some(Job {
+                what: Some(What::Drain(DrainPair { pair: 1 })),
+                ..Job::default()
+            }),
+        };
+        let tool = tool(&env, server.address()).await;
+        tool.call(&drain, Payload::none()).await.unwrap();
+        // Also who asked before, and waits.
+        while client.call(&suspect).await.unwrap() != SuspectReply::default() {}
         server.stop().await;
     });
 }
