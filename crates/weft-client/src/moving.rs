@@ -116,8 +116,17 @@ impl Core {
         let wanted = FileLayout::decode(&layout).ok_or(Errno(libc::EINVAL))?;
         drop(self.begin(node, Mode::Read).await?);
         let source = node.state.borrow().layout.clone();
-        if source.is_some_and(|source| source.map == wanted.map) {
-            return self.relabel(node, &order, layout).await;
+        if let Some(source) = source
+            && source.map == wanted.map
+        {
+            let relabelled = proto::Relayout {
+                ino: node.ino,
+                // Refused if it is moved meanwhile: then there is more to do than this.
+                generation: source.generation,
+                job: order.job,
+                layout: Some(layout),
+            };
+            return self.relabel(node, relabelled).await;
         }
         let begin = op::Op::RelayoutBegin(proto::RelayoutBegin {
             ino: node.ino,
@@ -155,26 +164,10 @@ impl Core {
     async fn relabel(
         self: &Rc<Self>,
         node: &Rc<Node>,
-        order: &MoveOrder,
-        layout: proto::Layout,
+        relabelled: proto::Relayout,
     ) -> Result<Moved> {
         let begun = self.begin(node, Mode::Write).await?;
-        let generation = node
-            .state
-            .borrow()
-            .layout
-            .as_ref()
-            .map_or(0, |l| l.generation);
-        self.change_layout(
-            node,
-            proto::Relayout {
-                ino: node.ino,
-                generation,
-                job: order.job,
-                layout: Some(layout),
-            },
-        )
-        .await?;
+        self.change_layout(node, relabelled).await?;
         drop(begun);
         Ok(Moved::default())
     }

@@ -41,6 +41,9 @@ const FRUITLESS_PAUSE: Duration = Duration::from_secs(2);
 const RATE_SPAN: Duration = Duration::from_secs(10);
 /// Work that nobody has asked for so long waits for a mover.
 const UNASKED: Duration = Duration::from_secs(10);
+/// Why a file cannot be moved that nobody need look at: it is in use, or a pair of its new place is being
+/// drained meanwhile. The next round sees what is true.
+const ORDINARY: [i32; 2] = [libc::EBUSY, libc::EAGAIN];
 /// Bytes of a failure that are kept for people.
 const FAILURE_BYTES_MAX: usize = 200;
 /// The stage of a tree's job in which all its directories have the policy.
@@ -595,7 +598,7 @@ fn take_report(jobs: &mut Jobs, report: &MoveReport, now: Mono) {
     let error = std::io::Error::from_raw_os_error(report.errno as i32);
     let mut why = format!("inode {}: {error}", report.ino);
     why.truncate(FAILURE_BYTES_MAX);
-    if report.errno as i32 != libc::EBUSY && why != progress.last_failure {
+    if !ORDINARY.contains(&(report.errno as i32)) && why != progress.last_failure {
         tracing::warn!(job = report.job, why, "a file cannot be moved now");
     }
     progress.last_failure = why;

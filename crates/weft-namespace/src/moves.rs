@@ -90,6 +90,10 @@ impl State {
         }
         let pairs: Box<[PairId]> = layout.pairs.iter().copied().map(PairId).collect();
         for (at, pair) in pairs.iter().enumerate() {
+            if !self.pairs.contains_key(pair) && self.removed_pairs.contains_key(pair) {
+                // Chosen before it was removed.
+                return Err(Errno::EAGAIN);
+            }
             if !self.pairs.contains_key(pair) || pairs[..at].contains(pair) {
                 return Err(Errno::EINVAL);
             }

@@ -371,6 +371,12 @@ fn a_pair_goes_when_nothing_names_it_and_comes_back_with_a_later_epoch() {
         fails(&mut w, Op::AddPair(AddPair { pair: 0 })),
         Errno::EPERM
     );
+    // Ordered before that, for another job.
+    let job = w
+        .service(start(What::Rebalance(Rebalance { within_percent: 5 })))
+        .session;
+    let late = begin(f, job, on(&w, f, 0));
+    assert_eq!(w.fails_in(mover, &root(), late), Errno::EAGAIN);
     w.service(Op::AdmitPair(proto::AdmitPair { pair: 0 }));
     imaged(&w);
     w.service(Op::AddPair(AddPair { pair: 0 }));
