@@ -78,7 +78,8 @@ fn refuse_session(core: &mut Core, session: SessionId) {
     if live.stage != Stage::Open {
         return;
     }
-    tracing::warn!(%session, "a session has not given a lease back in its term");
+    let name = core.state.session_name(session);
+    tracing::warn!(%session, name, "a session has not given a lease back in its term");
     live.stage = Stage::Refused;
     if let Some(connection) = live.connection.take() {
         connection.close("a lease was not given back in time");
@@ -96,10 +97,11 @@ impl Meta {
         if let Some(connection) = live.connection.take() {
             connection.close("the session's term has passed");
         }
-        tracing::warn!(%session, writing = core.state.write_leases_of(session).len(),
+        let state = &core.state;
+        let name = state.session_name(session);
+        tracing::warn!(%session, name, writing = state.write_leases_of(session).len(),
             "session ends: not renewed in time");
         core.metrics.sessions_expired.inc();
-        let state = &core.state;
         core.ranges
             .session_ended(session, |ino| state.writes(ino, session));
         for ino in core.leases.remove_session(session) {

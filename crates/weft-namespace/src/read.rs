@@ -262,6 +262,12 @@ impl State {
         self.trims.contains_key(&ino)
     }
 
+    /// What a session calls itself; empty for one that is not known.
+    pub fn session_name(&self, session: SessionId) -> &str {
+        let known = self.sessions.get(&session);
+        known.map_or("", |known| &known.name)
+    }
+
     /// The inodes that a session writes, alone or beside others, in order.
     pub fn write_leases_of(&self, session: SessionId) -> Vec<Ino> {
         let known = self.sessions.get(&session);
