@@ -7,7 +7,8 @@
 //! session ends.
 //!
 //! A drained pair is removed when a whole round found nothing on it. That is proof: files are neither
-//! made nor moved there since the job began.
+//! made nor moved there since the job began. And when both members have dropped what was there: one that
+//! missed that would bring it back, nobody's, should the pair be let in again.
 
 use crate::server::{Core, Meta};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -364,7 +365,13 @@ fn finish(meta: &Rc<Meta>, core: &mut Core, job: &Job) {
         return;
     };
     let pair = PairId(drain.pair);
-    if let Some(why) = core.state.keeps_pair(pair) {
+    let waits_for_member = || {
+        let missing = core.pairs.missing_member(pair)?;
+        let is_given_up = core.state.retired_store(pair, missing).is_some();
+        (!is_given_up)
+            .then_some("a member that is away has objects yet: start it, or `weft pair replace` it")
+    };
+    if let Some(why) = core.state.keeps_pair(pair).or_else(waits_for_member) {
         if let Some(progress) = core.jobs.by_id.get_mut(&job.id) {
             progress.waits = why.into();
         }

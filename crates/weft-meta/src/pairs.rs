@@ -119,6 +119,15 @@ impl Pairs {
         }
     }
 
+    /// Who may have missed what was dropped meanwhile, being away or not yet recovered, and may yet bring
+    /// it back.
+    pub(crate) fn missing_member(&self, id: PairId) -> Option<Member> {
+        match self.by_id.get(&id)?.keeper.state().mode {
+            Mode::Both => None,
+            Mode::Only(sole) | Mode::Recovering(sole) | Mode::Down(sole) => Some(sole.twin()),
+        }
+    }
+
     fn insert(&mut self, state: PairState, now: Mono) {
         let pair = Pair {
             keeper: Keeper::new(state, self.terms, since(now)),

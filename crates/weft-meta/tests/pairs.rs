@@ -122,6 +122,44 @@ fn a_suspicion_alone_changes_nothing() {
     });
 }
 
+fn drain(pair: u32) -> StartJobRequest {
+    StartJobRequest {
+        job: Some(Job {
+            what: Some(What::Drain(DrainPair { pair })),
+            ..Job::default()
+        }),
+    }
+}
+
+#[test]
+fn a_drained_pair_is_removed_when_both_members_have_dropped_what_was_there() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _stays = pair(&env, server.address(), 0).await;
+        let [zero, one] = pair(&env, server.address(), 1).await;
+        one.die();
+        until(&env, "one goes on alone", || zero.mode() == (Mode::Only, 0)).await;
+        let tool = tool(&env, server.address()).await;
+        tool.call(&drain(1), Payload::none()).await.unwrap();
+        let is_over = async || {
+            let (reply, _) = tool.call(&JobsRequest {}, Payload::none()).await.unwrap();
+            reply.jobs[0].job.unwrap().ended.is_some()
+        };
+        env.sleep(Duration::from_secs(2)).await;
+        assert!(!is_over().await);
+        let _one = Member::start(&env, server.address(), 1, 1).await;
+        until(&env, "it is being filled", || {
+            zero.mode() == (Mode::Recovering, 0)
+        })
+        .await;
+        zero.recovered().await;
+        while !is_over().await {
+            env.sleep(Duration::from_millis(50)).await;
+        }
+        server.stop().await;
+    });
+}
+
 #[test]
 fn who_suspects_a_pair_that_is_removed_is_told_that_there_is_none() {
     run(|env, dir| async move {
@@ -135,14 +173,8 @@ fn who_suspects_a_pair_that_is_removed_is_told_that_there_is_none() {
             epoch: goes.state.borrow().epoch,
             member: 1,
         };
-        let drain = StartJobRequest {
-            job: Some(Job {
-                what: Some(What::Drain(DrainPair { pair: 1 })),
-                ..Job::default()
-            }),
-        };
         let tool = tool(&env, server.address()).await;
-        tool.call(&drain, Payload::none()).await.unwrap();
+        tool.call(&drain(1), Payload::none()).await.unwrap();
         // Also who asked before, and waits.
         while client.call(&suspect).await.unwrap() != SuspectReply::default() {}
         server.stop().await;
