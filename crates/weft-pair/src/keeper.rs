@@ -615,8 +615,12 @@ impl Keeper {
 
     /// A pair nobody has served yet.
     fn decide_new(&self, now: Now) -> Option<(Mode, &'static str)> {
+        let is_first_life = self.state.epoch == PairState::new(self.state.pair).epoch;
         match MEMBERS.map(|m| self.is_present(m, now)) {
-            [true, true] => Some((Mode::Both, "a new pair is complete")),
+            [true, true] if is_first_life => Some((Mode::Both, "a new pair is complete")),
+            // What a pair had that was removed has been dropped, but one that lost power then may have
+            // some of it again: its copy becomes that of the other.
+            [true, true] => Some((Mode::Only(Member::Zero), "a pair has been let in again")),
             [false, false] => None,
             [zero, _] => {
                 let first = if zero { Member::Zero } else { Member::One };

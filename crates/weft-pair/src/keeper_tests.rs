@@ -433,3 +433,16 @@ fn a_new_pair_with_one_member_serves_after_a_while() {
     assert_eq!(bed.mode(), Mode::Recovering(ZERO));
     assert!(bed.keeper.state().fill_all);
 }
+
+#[test]
+fn a_pair_that_is_let_in_again_is_made_equal_first() {
+    let mut bed = Bed::new(PairState {
+        epoch: Epoch(7),
+        ..PairState::new(PairId(3))
+    });
+    bed.register(ONE, "s1", false);
+    assert_eq!(bed.mode(), Mode::Both, "nobody's yet");
+    bed.register(ZERO, "s0", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert!(bed.keeper.state().fill_all);
+}
