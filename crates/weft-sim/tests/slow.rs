@@ -139,7 +139,10 @@ fn who_reads_what_another_has_written_waits_for_no_timer() {
                 ..DiskFaults::default()
             });
         }
-        let [one, other] = [client(&cluster, "one").await, client(&cluster, "other").await];
+        let [one, other] = [
+            client(&cluster, "one").await,
+            client(&cluster, "other").await,
+        ];
         let (ino, written) = create(&one, b"file").await;
         let flags = OpenFlags {
             read: true,
