@@ -35,8 +35,6 @@ pub mod init {
     pub const ASYNC_READ: u64 = 1 << 0;
     /// fcntl locks are asked from us.
     pub const POSIX_LOCKS: u64 = 1 << 1;
-    /// O_TRUNC comes with open.
-    pub const ATOMIC_O_TRUNC: u64 = 1 << 3;
     /// Lookups of `.` and `..` are answered: handles of an NFS export survive a restart.
     pub const EXPORT_SUPPORT: u64 = 1 << 4;
     /// Writes of more than a page.
@@ -105,7 +103,7 @@ pub mod fattr {
 pub const WRITE_CACHE: u32 = 1 << 0;
 /// WRITE: set-id bits are to be cleared.
 pub const WRITE_KILL_SUIDGID: u32 = 1 << 2;
-/// OPEN and CREATE with O_TRUNC: set-id bits are to be cleared.
+/// CREATE with O_TRUNC: set-id bits are to be cleared.
 pub const OPEN_KILL_SUIDGID: u32 = 1 << 0;
 /// RELEASE: flock locks of the owner end.
 pub const RELEASE_FLOCK_UNLOCK: u32 = 1 << 1;
@@ -259,7 +257,6 @@ pub enum Call {
     },
     Open {
         flags: u32,
-        kill_suidgid: bool,
     },
     Read {
         fh: u64,
@@ -533,10 +530,12 @@ impl Call {
                 ino: f.u64()?,
                 name: f.name()?,
             },
-            14 => Call::Open {
-                flags: f.u32()?,
-                kill_suidgid: f.u32()? & OPEN_KILL_SUIDGID != 0,
-            },
+            14 => {
+                let flags = f.u32()?;
+                // What to clear comes with the change of the size.
+                f.u32()?;
+                Call::Open { flags }
+            }
             15 => {
                 let (fh, offset, size) = (f.u64()?, f.u64()?, f.u32()?);
                 // Flags of the read itself, and the owner of its locks.

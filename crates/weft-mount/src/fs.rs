@@ -46,12 +46,13 @@ const READ_AGAIN_MAX: usize = 8;
 
 /// Features asked of the kernel where it has them. Not asked, with reason:
 /// - WRITEBACK_CACHE, AUTO_INVAL_DATA: docs/decisions/0003-no-kernel-writeback.md.
+/// - ATOMIC_O_TRUNC: a file would be emptied before the kernel finds that it is being executed, and
+///   refuses to open it.
 /// - DONT_MASK: without POSIX ACLs the kernel's own use of the umask is right.
 /// - POSIX_ACL: Weft has none.
 /// - NO_OPEN_SUPPORT: the client must know what is open, to keep unlinked files.
 const WANTED: u64 = abi::init::ASYNC_READ
     | abi::init::POSIX_LOCKS
-    | abi::init::ATOMIC_O_TRUNC
     | abi::init::BIG_WRITES
     | abi::init::FLOCK_LOCKS
     | abi::init::DO_READDIRPLUS
@@ -439,10 +440,7 @@ impl Face {
                     .await?;
                 Ok(self.made(&made))
             }
-            Call::Open {
-                flags,
-                kill_suidgid,
-            } => self.open(header, flags, kill_suidgid).await,
+            Call::Open { flags } => self.open(header, flags).await,
             Call::Create {
                 name,
                 flags,
@@ -637,11 +635,8 @@ impl Face {
         Ok(())
     }
 
-    async fn open(&self, header: &Header, flags: u32, kill_suidgid: bool) -> Result<Body> {
+    async fn open(&self, header: &Header, flags: u32) -> Result<Body> {
         let (client, ino) = (&self.client, header.node);
-        if kill_suidgid && flags as i32 & libc::O_TRUNC != 0 {
-            self.kill_suidgid(ino).await?;
-        }
         let open = open_flags(flags);
         let handle = self
             .as_caller(

@@ -14,7 +14,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -142,6 +142,36 @@ fn a_cluster_goes_on_when_servers_are_killed() {
     dev.done(&["scrub"]);
     dev.end();
     assert!(fs::read_dir(&mount).unwrap().next().is_none(), "unmounted");
+}
+
+#[test]
+fn a_program_that_runs_is_not_emptied() {
+    if !can_mount() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let mount = base.path().join("mnt");
+    let dev = Dev::up(
+        &base.path().join("cluster"),
+        &["--mount", mount.to_str().unwrap(), "--pairs", "1"],
+    );
+    let program = mount.join("program");
+    // A copy of what comes with every system, with its mode.
+    let bytes = fs::copy("/bin/sleep", &program).unwrap();
+    let mut running = Command::new(&program).arg("60").spawn().unwrap();
+    let emptied = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_TRUNC)
+        .open(&program);
+    let left = fs::metadata(&program).unwrap().len();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(emptied.unwrap_err().raw_os_error(), Some(libc::ETXTBSY));
+    assert_eq!(left, bytes);
+    // When it has ended it can be.
+    fs::File::create(&program).unwrap();
+    assert_eq!(fs::metadata(&program).unwrap().len(), 0);
+    dev.end();
 }
 
 #[test]
