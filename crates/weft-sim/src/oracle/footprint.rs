@@ -168,6 +168,7 @@ impl State {
 
     fn touch_listing(&self, print: &mut Footprint, dir: u64, outcome: &Outcome) {
         print.looks_at(Touch::Names(dir));
+        print.looks_at(Touch::Number(dir));
         let Outcome::Known(Reply::Listing(entries)) = outcome else {
             return;
         };

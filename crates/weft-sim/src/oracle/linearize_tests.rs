@@ -452,3 +452,30 @@ fn mix(new: &[u8], old: &[u8], done: usize) -> Vec<u8> {
     mixed.extend_from_slice(old.get(done..).unwrap_or_default());
     mixed
 }
+
+#[test]
+fn a_directory_may_be_gone_when_it_is_listed() {
+    let mkdir = || Op::Mkdir {
+        parent: ROOT,
+        name: "d".into(),
+        mode: 0o755,
+    };
+    let rmdir = || Op::Rmdir {
+        parent: ROOT,
+        name: "d".into(),
+    };
+    let made = Reply::Entry(Seen {
+        ino: 7,
+        kind: Kind::Directory,
+        mode: 0o755,
+        nlink: 2,
+        size: 4096,
+    });
+    for (removed, right) in [(20, true), (31, false)] {
+        let script = Script::new();
+        script.op(1, 0, 10, mkdir(), made.clone());
+        script.op(1, removed, 40, rmdir(), Reply::Done);
+        script.op(2, 25, 30, Op::List { dir: 7 }, Reply::Error(libc::ESTALE));
+        assert_eq!(script.verdict().is_ok(), right, "removed at {removed}");
+    }
+}
