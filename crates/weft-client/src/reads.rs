@@ -9,8 +9,7 @@ use futures_util::future::{Either, select};
 use futures_util::{FutureExt, select_biased};
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::Duration;
-use weft_env::Mono;
+use weft_env::{Env, Mono};
 use weft_pair::LATE_MIN;
 use weft_rpc::Payload;
 use weft_types::Member;
@@ -18,41 +17,48 @@ use weft_wire::proto::{MapReply, MapRequest, ReadRequest};
 
 /// Bytes asked from a member: forgotten by the router if nothing else is said.
 struct Asked<'a> {
+    env: &'a Env,
     pair: &'a Pair,
     member: Member,
     bytes: u64,
+    begun: Mono,
     is_told: bool,
 }
 
 impl<'a> Asked<'a> {
-    fn new(pair: &'a Pair, member: Member, bytes: u64) -> Asked<'a> {
+    fn new(env: &'a Env, pair: &'a Pair, member: Member, bytes: u64) -> Asked<'a> {
         pair.router.borrow_mut().asked(member, bytes);
         Asked {
+            env,
             pair,
             member,
             bytes,
+            begun: env.now(),
             is_told: false,
         }
     }
 
-    fn answered(mut self, took: Duration) {
+    fn answered(mut self) {
         self.is_told = true;
+        let took = self.env.now().since(self.begun);
         let mut router = self.pair.router.borrow_mut();
         router.answered(self.member, self.bytes, took);
     }
 
-    fn failed(mut self, now: Mono) {
+    fn failed(mut self) {
         self.is_told = true;
+        let now = self.env.now().since(Mono(0));
         let mut router = self.pair.router.borrow_mut();
-        router.failed(self.member, self.bytes, now.since(Mono(0)));
+        router.failed(self.member, self.bytes, now);
     }
 }
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
         if !self.is_told {
+            let waited = self.env.now().since(self.begun);
             let mut router = self.pair.router.borrow_mut();
-            router.forgotten(self.member, self.bytes);
+            router.forgotten(self.member, self.bytes, waited);
         }
     }
 }
@@ -64,21 +70,20 @@ impl Pairs {
         member: Member,
         request: &ReadRequest,
     ) -> Result<Bytes, Trouble> {
-        let asked = Asked::new(pair, member, u64::from(request.length));
-        let begun = self.env.now();
+        let asked = Asked::new(&self.env, pair, member, u64::from(request.length));
         let answer = self
             .call(pair, member, request.session, request, Payload::none())
             .await;
         match answer {
             Ok((_, data)) => {
-                asked.answered(self.env.now().since(begun));
+                asked.answered();
                 if data.len() > request.length as usize {
                     return Err(Trouble::Errno(libc::EIO));
                 }
                 Ok(data)
             }
             Err(trouble) => {
-                asked.failed(self.env.now());
+                asked.failed();
                 Err(trouble)
             }
         }

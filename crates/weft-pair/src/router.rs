@@ -27,8 +27,10 @@ const SHUN_MAX: Duration = Duration::from_secs(1);
 /// learn that it is no longer slow.
 const PROBE_EVERY: u32 = 32;
 /// A piece that takes this many times as long as expected is worth asking the other member for.
-const LATE_FACTOR: u32 = 8;
-/// And never before this: below it a second request costs more than it gains. Whether the other member
+const LATE_FACTOR: f64 = 8.0;
+/// A member is slow that takes this many times as long as the other.
+const SLOW_FACTOR: f64 = 2.0;
+/// A part is not late before this: below it a second request costs more than it gains. Whether the other member
 /// can help is looked at this often.
 pub const LATE_MIN: Duration = Duration::from_millis(50);
 /// After this it is asked however much it has to do for this client.
@@ -70,6 +72,20 @@ impl Track {
     fn expected(&self, bytes: u64) -> f64 {
         self.latency * f64::from(1 + self.outstanding.min(64))
             + self.per_byte * (self.outstanding_bytes + bytes) as f64
+    }
+
+    fn learn(&mut self, bytes: u64, took: Duration) {
+        self.samples = self.samples.saturating_add(1);
+        // The first samples count for more, so that the averages leave their guesses soon.
+        let weight = WEIGHT.max(1.0 / f64::from(self.samples));
+        let took = took.as_secs_f64();
+        self.took += weight * (took - self.took);
+        let transfer = (self.per_byte * bytes as f64).min(took);
+        self.latency += weight * (took - transfer - self.latency);
+        if bytes >= SPLIT_ALIGN {
+            let rest = (took - self.latency).max(took / 2.0);
+            self.per_byte += weight * (rest / bytes as f64 - self.per_byte);
+        }
     }
 }
 
@@ -143,17 +159,7 @@ impl Router {
         self.ended(member, bytes);
         let track = &mut self.tracks[member.index()];
         track.shun = Duration::ZERO;
-        track.samples = track.samples.saturating_add(1);
-        // The first samples count for more, so that the averages leave their guesses soon.
-        let weight = WEIGHT.max(1.0 / f64::from(track.samples));
-        let took = took.as_secs_f64();
-        track.took += weight * (took - track.took);
-        let transfer = (track.per_byte * bytes as f64).min(took);
-        track.latency += weight * (took - transfer - track.latency);
-        if bytes >= SPLIT_ALIGN {
-            let rest = (took - track.latency).max(took / 2.0);
-            track.per_byte += weight * (rest / bytes as f64 - track.per_byte);
-        }
+        track.learn(bytes, took);
     }
 
     /// It failed, or the caller gave up waiting: the member is passed by for a while.
@@ -164,26 +170,43 @@ impl Router {
         track.shun_until = now + track.shun;
     }
 
-    /// The caller no longer wants it; nothing is learnt.
-    pub fn forgotten(&mut self, member: Member, bytes: u64) {
+    /// The caller no longer wants it, having waited so long: the other member was sooner, perhaps. Where
+    /// that is longer than was known it is learnt, and as it would have taken longer still, twice as much:
+    /// a slow one is known by a few pieces, and one taken for slow wrongly is tried again soon.
+    pub fn forgotten(&mut self, member: Member, bytes: u64, waited: Duration) {
         self.ended(member, bytes);
+        let track = &mut self.tracks[member.index()];
+        if waited.as_secs_f64() > track.took {
+            track.learn(bytes, waited * 2);
+        }
     }
 
     /// How long a part may take before the other member should be asked as well.
     pub fn late_after(&self, member: Member, bytes: u64) -> Duration {
-        let expected = self.tracks[member.index()].expected(bytes);
-        (Duration::from_secs_f64(expected.clamp(0.0, 1e3)) * LATE_FACTOR).clamp(LATE_MIN, LATE_MAX)
+        let seconds = if self.is_slow(member) {
+            SLOW_FACTOR * self.tracks[member.twin().index()].took
+        } else {
+            LATE_FACTOR * self.tracks[member.index()].expected(bytes)
+        };
+        Duration::from_secs_f64(seconds.clamp(0.0, 1e3)).clamp(LATE_MIN, LATE_MAX)
     }
 
-    /// After `waited` for a part that is late, the other member should be asked for it as well. It has at
-    /// most half as much to do for this client as the late one has: where both have as much it is the
-    /// client's own link that is slow, and asking twice would halve it. And it answers in half of the
-    /// time waited: where its answers take as long, its link is as full as the late one's, of what others
-    /// ask, and asking twice would take from them.
+    /// After `waited` for a part that is late, the other member should be asked for it as well: the late
+    /// one is known to be slow beside it. Or the other answers in half of the time waited (where both
+    /// take as long, both their links are full of what others ask, and asking twice would take from them)
+    /// and has at most half as much to do for this client (where both have as much it is the client's own
+    /// link that is slow, and asking twice would halve it).
     pub fn may_help(&self, late: Member, waited: Duration) -> bool {
-        let [twin, late] = [late.twin(), late].map(|member| &self.tracks[member.index()]);
-        waited.as_secs_f64() >= 2.0 * twin.took
-            && (waited >= LATE_MAX || twin.outstanding_bytes <= late.outstanding_bytes / 2)
+        let [twin, track] = [late.twin(), late].map(|member| &self.tracks[member.index()]);
+        let is_idle = twin.outstanding_bytes <= track.outstanding_bytes / 2;
+        self.is_slow(late)
+            || waited.as_secs_f64() >= SLOW_FACTOR * twin.took && (waited >= LATE_MAX || is_idle)
+    }
+
+    /// Known to take longer than the other one, by much.
+    fn is_slow(&self, member: Member) -> bool {
+        let [twin, track] = [member.twin(), member].map(|member| &self.tracks[member.index()]);
+        twin.samples > 0 && track.took > SLOW_FACTOR * twin.took
     }
 
     fn ended(&mut self, member: Member, bytes: u64) {
@@ -342,6 +365,30 @@ mod tests {
         assert!(!router.may_help(ZERO, LATE_MAX));
         assert!(!router.may_help(ZERO, LATE_MAX * 19 / 10));
         assert!(router.may_help(ZERO, LATE_MAX * 2));
+        // Who is known to be slow is not waited for.
+        let mut router = taught(LATE_MAX, LATE_MIN);
+        router.asked(ZERO, 64 << 10);
+        router.asked(ONE, 1 << 20);
+        assert!(router.late_after(ZERO, 64 << 10) < LATE_MIN * 5 / 2);
+        assert!(router.may_help(ZERO, LATE_MIN));
+    }
+
+    #[test]
+    fn who_is_not_waited_for_becomes_known_to_be_slow() {
+        let ms = Duration::from_millis(1);
+        let mut router = taught(ms, ms);
+        for _ in 0..8 {
+            router.asked(ZERO, 1 << 20);
+            router.forgotten(ZERO, 1 << 20, LATE_MIN);
+        }
+        let slow = router.plan(&both(), 0, 1 << 20, Now::ZERO);
+        let of_zero = slow.iter().filter(|part| part.member == ZERO);
+        assert!(of_zero.map(|part| part.length).sum::<u64>() < 256 << 10);
+        // That it was given up sooner than it answers says nothing.
+        let before = router.tracks[0].took;
+        router.asked(ZERO, 1 << 20);
+        router.forgotten(ZERO, 1 << 20, ms);
+        assert!(router.tracks[0].took.to_bits() == before.to_bits());
     }
 
     #[test]
