@@ -24,7 +24,7 @@ use weft_env::{Env, Lock, Task};
 use weft_namespace::State;
 use weft_pair::PairState;
 use weft_rpc::{Connection, Handler, Local, Replier, Request};
-use weft_types::{Epoch, Ino, ROOT_INO, SLOTS, SessionId, Sn};
+use weft_types::{Epoch, Ino, ObjectId, PairId, ROOT_INO, SLOTS, SessionId, Sn};
 use weft_wire::proto::{self, Entry, Identity, OpReply, View, identity::Role, op};
 use weft_wire::{Failed, Rpc};
 
@@ -320,6 +320,21 @@ impl Server {
     pub fn digest(&self) -> Option<u128> {
         let core = self.meta.core.borrow();
         core.commits.is_at_rest().then(|| core.state.digest())
+    }
+
+    /// Whether an object on a pair is a file's, a copy's, or waits to be dropped. None while a change is
+    /// not committed: it could be undone.
+    pub fn names_object(&self, pair: PairId, object: ObjectId) -> Option<bool> {
+        let core = self.meta.core.borrow();
+        let is_at_rest = core.commits.is_at_rest();
+        is_at_rest.then(|| core.state.names_object(pair, object))
+    }
+
+    /// The pairs that have been drained and are refused since. None while a change is not committed.
+    pub fn removed_pairs(&self) -> Option<Vec<PairId>> {
+        let core = self.meta.core.borrow();
+        let is_at_rest = core.commits.is_at_rest();
+        is_at_rest.then(|| core.state.removed_pairs().collect())
     }
 
     /// The newest batch: what the digest speaks of.

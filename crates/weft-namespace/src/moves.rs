@@ -219,6 +219,28 @@ impl State {
             .then_some("the objects there are being dropped")
     }
 
+    /// Whether an object on a pair is a file's, a copy's, or waits to be dropped. Any other is nobody's:
+    /// it would stay for ever.
+    pub fn names_object(&self, pair: PairId, object: ObjectId) -> bool {
+        let is_of = |generation: u32, shape: &Shape| {
+            generation == object.generation && shape.pairs.contains(&pair)
+        };
+        let of_file = || match self.inodes.get(&object.ino).map(|inode| &inode.body) {
+            Some(Body::File(file)) => is_of(file.generation, &file.shape),
+            _ => false,
+        };
+        let of_copy = || {
+            let copy = self.moves.get(&object.ino);
+            copy.is_some_and(|copy| is_of(copy.generation, &copy.shape))
+        };
+        let is_dropped = || {
+            self.deletions
+                .values()
+                .any(|dropped| *dropped == (pair, object))
+        };
+        of_file() || of_copy() || is_dropped()
+    }
+
     /// Copies that are being made.
     pub fn moving(&self) -> usize {
         self.moves.len()

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
-use weft_types::Sn;
+use weft_types::{ObjectId, PairId, Sn};
 
 /// The cluster's id.
 pub(super) const CLUSTER: &str = "sim";
@@ -190,9 +190,11 @@ impl Cluster {
         let exits = self.exits.clone();
         let name = node.name();
         node.start(|env| async move {
-            match weft_data::start(env, settings).await {
+            let (meta, cluster_id) = (settings.meta.clone(), settings.cluster_id.clone());
+            match weft_data::start(env.clone(), settings).await {
                 Ok(server) => {
                     slot.replace(Some(server));
+                    weft_mover::run(env, meta, cluster_id, format!("mover at {name}")).await;
                 }
                 Err(error) => exits.borrow_mut().push((name, error.to_string())),
             }
@@ -326,6 +328,19 @@ impl Cluster {
             }
         }
         text
+    }
+
+    /// See [`weft_meta::Server::removed_pairs`]; none while the metadata server does not run, too.
+    pub fn removed_pairs(&self) -> Option<Vec<usize>> {
+        let server = self.meta_server.borrow();
+        let removed = server.as_ref()?.removed_pairs()?.into_iter();
+        Some(removed.map(|pair| pair.0 as usize).collect())
+    }
+
+    /// See [`weft_meta::Server::names_object`]; none while the metadata server does not run, too.
+    pub fn names_object(&self, pair: usize, object: ObjectId) -> Option<bool> {
+        let server = self.meta_server.borrow();
+        server.as_ref()?.names_object(PairId(pair as u32), object)
     }
 
     /// Waits until the cluster serves.

@@ -3,6 +3,7 @@
 pub mod builder;
 pub mod coverage;
 pub mod faults;
+pub mod operator;
 pub mod run;
 pub mod scrub;
 #[cfg(test)]

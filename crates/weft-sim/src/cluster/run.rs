@@ -3,13 +3,14 @@
 use super::builder::{Cluster, Shape};
 use super::coverage::Table;
 use super::faults::{Faults, Happened, Kind};
+use super::operator::Operator;
 use super::workload::Worker;
 use crate::invariants;
 use crate::oracle::history::{ClientId, Record};
 use crate::oracle::model;
 use crate::rng::Rng;
 use crate::{LogLine, Logs, World};
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, join, select};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -303,7 +304,8 @@ async fn story(
     let mut faults = Faults::new(cluster, kinds, pause_ms);
     noted.borrow_mut().kinds = faults.kinds().to_vec();
     let until = cluster.world.now() + FAULTS_FOR;
-    faults.run(until).await;
+    let operator = Operator::new(cluster);
+    join(operator.work(until), faults.run(until)).await;
     noted.borrow_mut().happened = Some(faults.happened());
     let until = cluster.world.now() + CLIENTS_FOR;
     while !cluster.clients_are_done() {
@@ -313,7 +315,9 @@ async fn story(
         cluster.watch_sessions();
         cluster.world.sleep(Duration::from_millis(50)).await;
     }
+    operator.finish().await?;
     cluster.settle().await?;
+    invariants::objects_named::check(cluster).await?;
     super::scrub::run(cluster).await?;
     let copies = invariants::copies_equal::check(cluster).await;
     invariants::losses_named::acknowledge(cluster).await?;

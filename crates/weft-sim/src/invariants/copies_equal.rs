@@ -47,7 +47,8 @@ pub async fn check(cluster: &Cluster) -> Result<(), String> {
     Ok(())
 }
 
-async fn list(store: &Store) -> Result<Vec<(ObjectId, u64)>, String> {
+/// All objects of a store with their lengths.
+pub(super) async fn list(store: &Store) -> Result<Vec<(ObjectId, u64)>, String> {
     let mut all = Vec::new();
     loop {
         let after = all.last().map(|&(id, _)| id);

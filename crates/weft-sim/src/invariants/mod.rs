@@ -10,6 +10,7 @@ pub mod leases_exclude;
 pub mod losses_named;
 pub mod no_two_serve;
 pub mod no_unexpected_logs;
+pub mod objects_named;
 pub mod reads_linearize;
 
 use crate::cluster::builder::Cluster;

@@ -118,6 +118,20 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("this server stood still", &[Kind::MetaPause]),
 ];
 
+/// A mover is a client on the node of a data server, and its sessions are called this.
+const MOVER: &str = "mover at ";
+/// What is said of a file that a mover could not move for these reasons, and the faults that explain it.
+const NOT_MOVED: &str = "a file cannot be moved now";
+const NOT_MOVED_FOR: &[(&str, &[&[Kind]])] = &[
+    // A pair, or the service, was away for a mover's patience; or what is to be copied cannot be read.
+    ("Input/output error", &[CONNECTION_ENDS, DISKS, BAD_BLOCKS]),
+    ("No space left", &[DISKS]),
+];
+
+/// What the servers of a pair are to say that the run's operator has drained, until it lets them in again.
+const REFUSES: &str = "the metadata service refuses this server";
+const REMOVED: &str = "was drained and removed";
+
 /// Judges the grave lines of a run by the faults that it had.
 ///
 /// # Errors
@@ -140,9 +154,33 @@ pub fn check(lines: &[LogLine], faults: &BTreeSet<Kind>) -> Result<(), String> {
 }
 
 fn is_explained(line: &LogLine, faults: &BTreeSet<Kind>) -> bool {
-    EXPLAINED.iter().any(|(message, kinds)| {
-        line.message.starts_with(message) && kinds.iter().any(|kind| faults.contains(kind))
-    })
+    if line.message.starts_with(REFUSES) && line.text.contains(REMOVED) {
+        return true;
+    }
+    if line.message.starts_with(NOT_MOVED) {
+        return NOT_MOVED_FOR.iter().any(|(why, kinds)| {
+            let mut kinds = kinds.iter().copied().flatten();
+            line.text.contains(why) && kinds.any(|kind| faults.contains(kind))
+        });
+    }
+    let is_of_mover = line.text.contains(MOVER)
+        || (line.node.starts_with("data") && line.target.starts_with("weft_client"));
+    let befell = |kind: &Kind| {
+        faults.contains(kind) || (is_of_mover && faults.iter().any(|at| of_client(*at) == *kind))
+    };
+    EXPLAINED
+        .iter()
+        .any(|(message, kinds)| line.message.starts_with(message) && kinds.iter().any(befell))
+}
+
+/// What befalls a data server's node, as the client there sees it.
+fn of_client(kind: Kind) -> Kind {
+    match kind {
+        Kind::DataKill | Kind::DataPower | Kind::Wipe => Kind::ClientKill,
+        Kind::DataPause => Kind::ClientPause,
+        Kind::DataCut => Kind::ClientCut,
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -173,5 +211,26 @@ mod tests {
         assert!(check(&[ends], &other).is_err());
         assert!(check(&[strange], &kill).is_err());
         assert!(check(&[told], &calm).is_ok());
+        let mut refused = line(Level::ERROR, REFUSES);
+        assert!(check(std::slice::from_ref(&refused), &calm).is_err());
+        refused.text = format!("{REFUSES} why=pair 1 {REMOVED}");
+        assert!(check(&[refused], &calm).is_ok());
+    }
+
+    #[test]
+    fn a_mover_suffers_what_its_data_server_does() {
+        let mut ends = line(Level::WARN, "session ends: not renewed in time");
+        let kill = BTreeSet::from([Kind::DataKill]);
+        assert!(check(std::slice::from_ref(&ends), &kill).is_err());
+        ends.text.push_str(" name=\"mover at data0.1\"");
+        assert!(check(std::slice::from_ref(&ends), &kill).is_ok());
+        assert!(check(&[ends], &BTreeSet::from([Kind::BitFlip])).is_err());
+        let mut stays = line(Level::WARN, NOT_MOVED);
+        assert!(check(std::slice::from_ref(&stays), &kill).is_err());
+        stays
+            .text
+            .push_str("inode 2: Input/output error (os error 5)");
+        assert!(check(std::slice::from_ref(&stays), &kill).is_ok());
+        assert!(check(&[stays], &BTreeSet::new()).is_err());
     }
 }
