@@ -92,7 +92,6 @@ fn contains(outer: &Values, inner: &Values) -> bool {
 /// What one client has written and not yet synced: what stays if that is lost.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Unsynced {
-    client: ClientId,
     older: Intervals<Values>,
     older_size: (u64, u64),
     /// The client was told that its writes failed: what it sees may be its buffer or not.
@@ -105,7 +104,9 @@ pub struct Content {
     bytes: Intervals<Values>,
     /// The size is in this range, both ends included.
     size: (u64, u64),
-    unsynced: Option<Unsynced>,
+    /// Of each client that has written. Who reads or writes bytes gets them written back by all others,
+    /// and no more than those: the rest of the file may be leased to them further on.
+    unsynced: BTreeMap<ClientId, Unsynced>,
     /// Where copies are under way, by client: start and end. What is seen there may be seen otherwise
     /// the next time.
     copying: BTreeMap<ClientId, (u64, u64)>,
@@ -116,7 +117,7 @@ impl Default for Content {
         Content {
             bytes: Intervals::new(vec![Value::Zero]),
             size: (0, 0),
-            unsynced: None,
+            unsynced: BTreeMap::new(),
             copying: BTreeMap::new(),
         }
     }
@@ -130,23 +131,19 @@ impl Content {
 
     /// True if `client` has written what it has not synced.
     pub fn is_unsynced_by(&self, client: ClientId) -> bool {
-        let unsynced = self.unsynced.as_ref();
-        unsynced.is_some_and(|unsynced| unsynced.client == client)
+        self.unsynced.contains_key(&client)
     }
 
     /// True if everything that `other` allows, now and later, is allowed by this, too.
     pub fn includes(&self, other: &Content) -> bool {
         let holds = |outer: (u64, u64), inner: (u64, u64)| outer.0 <= inner.0 && inner.1 <= outer.1;
-        let unsynced = match (&self.unsynced, &other.unsynced) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(mine), Some(theirs)) => {
-                mine.client == theirs.client
-                    && mine.failed >= theirs.failed
+        let unsynced = other.unsynced.iter().all(|(client, theirs)| {
+            self.unsynced.get(client).is_some_and(|mine| {
+                mine.failed >= theirs.failed
                     && holds(mine.older_size, theirs.older_size)
                     && mine.older.all_with(&theirs.older, contains)
-            }
-        };
+            })
+        });
         let copying = self.copying == other.copying;
         copying
             && unsynced
@@ -154,22 +151,36 @@ impl Content {
             && self.bytes.all_with(&other.bytes, contains)
     }
 
-    /// `client` uses the file: what another one had not synced has been written back for that.
+    /// `client` uses all of the file: what others had not synced has been written back for that.
     pub fn touch(&mut self, client: ClientId) {
-        if self
-            .unsynced
-            .as_ref()
-            .is_some_and(|unsynced| unsynced.client != client)
-        {
-            self.unsynced = None;
+        self.unsynced.retain(|other, _| *other == client);
+    }
+
+    /// `client` uses these bytes: what others had not synced of them has been written back for that.
+    pub fn touch_bytes(&mut self, client: ClientId, range: Range<u64>) {
+        let size = self.size;
+        self.unsynced.retain(|other, unsynced| {
+            if *other == client {
+                return true;
+            }
+            unsynced.older.set(range.clone(), Vec::new());
+            unsynced.older_size != size || unsynced.older != Intervals::new(Vec::new())
+        });
+    }
+
+    /// The file is at least so long, and stays so whoever dies: but for `by`, who only sees what it has
+    /// written itself.
+    fn grown_for_good(&mut self, size: u64, by: Option<ClientId>) {
+        let others = self.unsynced.iter_mut();
+        for (_, unsynced) in others.filter(|(other, _)| Some(**other) != by) {
+            let (low, high) = unsynced.older_size;
+            unsynced.older_size = (low.max(size), high.max(size));
         }
     }
 
     fn unsynced(&mut self, client: ClientId) -> &mut Unsynced {
-        self.touch(client);
         let size = self.size;
-        self.unsynced.get_or_insert_with(|| Unsynced {
-            client,
+        self.unsynced.entry(client).or_insert_with(|| Unsynced {
             older: Intervals::new(Vec::new()),
             older_size: size,
             failed: false,
@@ -178,6 +189,7 @@ impl Content {
 
     /// Bytes in `range` are about to be replaced without being synced.
     fn keep_older(&mut self, client: ClientId, range: Range<u64>) {
+        self.touch_bytes(client, range.clone());
         let runs = self.bytes.runs(range);
         let unsynced = self.unsynced(client);
         for (run, values) in runs {
@@ -187,8 +199,8 @@ impl Content {
 
     /// Bytes in `range` are replaced on the servers at once.
     fn forget_older(&mut self, client: ClientId, range: Range<u64>) {
-        self.touch(client);
-        if let Some(unsynced) = &mut self.unsynced {
+        self.touch_bytes(client, range.clone());
+        if let Some(unsynced) = self.unsynced.get_mut(&client) {
             unsynced.older.set(range, Vec::new());
         }
     }
@@ -205,9 +217,8 @@ impl Content {
         }
         self.bytes.set(range.clone(), vec![value]);
         self.size = (self.size.0.max(range.end), self.size.1.max(range.end));
-        if sync && let Some(unsynced) = &mut self.unsynced {
-            let size = &mut unsynced.older_size;
-            *size = (size.0.max(range.end), size.1.max(range.end));
+        if sync {
+            self.grown_for_good(range.end, None);
         }
     }
 
@@ -310,6 +321,7 @@ impl Content {
 
     /// Appends when the size is not known: where it went is not known either.
     pub fn append_somewhere(&mut self, client: ClientId, length: u64) {
+        self.touch(client);
         let range = self.size.0..self.size.1 + length;
         self.keep_older(client, range.clone());
         self.bytes.set(range, vec![Value::Any]);
@@ -318,6 +330,7 @@ impl Content {
 
     /// Appends, or does not, when the size is not known.
     pub fn maybe_append_somewhere(&mut self, client: ClientId, length: u64) {
+        self.touch(client);
         let range = self.size.0..self.size.1 + length;
         self.keep_older(client, range.clone());
         self.bytes.set(range, vec![Value::Any]);
@@ -328,6 +341,7 @@ impl Content {
     /// Cut or extended. A cut is done by the service when it is answered; growth is owed like a
     /// write.
     pub fn truncate(&mut self, client: ClientId, size: u64) {
+        self.touch(client);
         let (low, high) = self.size;
         if size >= high {
             return self.extend(client, size);
@@ -336,7 +350,7 @@ impl Content {
             self.keep_older(client, size..u64::MAX);
         } else {
             self.forget_older(client, size..u64::MAX);
-            if let Some(unsynced) = &mut self.unsynced {
+            if let Some(unsynced) = self.unsynced.get_mut(&client) {
                 unsynced.older_size = (size, size);
             }
         }
@@ -346,12 +360,14 @@ impl Content {
 
     /// Made a hole within the file; the size stays.
     pub fn punch(&mut self, client: ClientId, range: Range<u64>) {
+        self.touch(client);
         self.forget_older(client, range.clone());
         self.bytes.set(range, vec![Value::Zero]);
     }
 
     /// Perhaps made a hole.
     pub fn maybe_punch(&mut self, client: ClientId, range: Range<u64>) {
+        self.touch(client);
         self.keep_older(client, range.clone());
         self.bytes
             .edit(range, |_, values| union(values, &vec![Value::Zero]));
@@ -360,6 +376,7 @@ impl Content {
 
     /// Zeros that are not synced yet.
     pub fn zero(&mut self, client: ClientId, range: Range<u64>, keep_size: bool) {
+        self.touch(client);
         self.keep_older(client, range.clone());
         self.bytes.set(range.clone(), vec![Value::Zero]);
         if !keep_size {
@@ -369,44 +386,32 @@ impl Content {
 
     /// At least `size` bytes long.
     pub fn extend(&mut self, client: ClientId, size: u64) {
+        self.touch(client);
         self.unsynced(client);
         self.size = (self.size.0.max(size), self.size.1.max(size));
     }
 
     /// All that `client` wrote is on the servers.
     pub fn synced(&mut self, client: ClientId) {
-        self.touch(client);
-        self.unsynced = None;
+        self.unsynced.remove(&client);
     }
 
     /// `client` was told that something it had written may be lost.
     pub fn failed(&mut self, client: ClientId) {
-        if self
-            .unsynced
-            .as_ref()
-            .is_some_and(|unsynced| unsynced.client == client)
-        {
-            self.add_older();
-            if let Some(unsynced) = &mut self.unsynced {
-                unsynced.failed = true;
-            }
+        self.add_older(client);
+        if let Some(unsynced) = self.unsynced.get_mut(&client) {
+            unsynced.failed = true;
         }
     }
 
     /// The client is gone: any part of what it had not synced may be lost.
     pub fn client_gone(&mut self, client: ClientId) {
-        if self
-            .unsynced
-            .as_ref()
-            .is_some_and(|unsynced| unsynced.client == client)
-        {
-            self.add_older();
-            self.unsynced = None;
-        }
+        self.add_older(client);
+        self.unsynced.remove(&client);
     }
 
-    fn add_older(&mut self) {
-        let Some(unsynced) = &self.unsynced else {
+    fn add_older(&mut self, client: ClientId) {
+        let Some(unsynced) = self.unsynced.get(&client) else {
             return;
         };
         let size = unsynced.older_size;
@@ -421,10 +426,8 @@ impl Content {
 
     /// True if the pins of what a client sees hold for others too.
     fn settles(&self, client: ClientId) -> bool {
-        !self
-            .unsynced
-            .as_ref()
-            .is_some_and(|unsynced| unsynced.client == client && unsynced.failed)
+        let unsynced = self.unsynced.get(&client);
+        !unsynced.is_some_and(|unsynced| unsynced.failed)
     }
 
     fn set_size_range(&mut self, size: (u64, u64)) {
@@ -434,12 +437,17 @@ impl Content {
 
     /// `client` was told this size: false if it cannot be.
     pub fn see_size(&mut self, client: ClientId, size: u64) -> bool {
-        self.touch(client);
         if size < self.size.0 || size > self.size.1 {
             return false;
         }
         if self.settles(client) && self.copying.is_empty() && self.size != (size, size) {
             self.set_size_range((size, size));
+        }
+        // Who has made it that long has told so, though its bytes may be on their way still.
+        for (other, unsynced) in &mut self.unsynced {
+            if *other != client {
+                unsynced.older_size = (size, size);
+            }
         }
         true
     }
@@ -452,8 +460,8 @@ impl Content {
         length: u64,
         data: &[u8],
     ) -> Result<(), String> {
-        self.touch(client);
         let got = data.len() as u64;
+        self.touch_bytes(client, offset..offset.saturating_add(got));
         let (low, high) = self.size;
         let size = if got > length {
             return Err(format!("{got} bytes for {length}"));
@@ -513,6 +521,9 @@ impl Content {
             if length > 0 && size != self.size && self.copying.is_empty() {
                 self.set_size_range(size);
             }
+            if got > 0 {
+                self.grown_for_good(offset + got, Some(client));
+            }
         }
         Ok(())
     }
@@ -550,6 +561,39 @@ mod tests {
         assert!(file.see_bytes(2, 0, 200, &both).is_ok());
         file.client_gone(1);
         assert!(file.see_bytes(2, 0, 100, &old).is_err());
+    }
+
+    #[test]
+    fn who_uses_some_bytes_has_no_others_written_back() {
+        let mut file = Content::default();
+        file.write(1, 0..100, written(1, 0), false);
+        file.write(2, 100..200, written(2, 100), false);
+        assert!(file.see_bytes(3, 0, 50, &bytes(1, 50)).is_ok());
+        file.client_gone(1);
+        let mut all = bytes(1, 100);
+        all.extend(bytes(2, 100));
+        let seen = |all: &[u8]| file.clone().see_bytes(3, 0, 200, all).is_ok();
+        assert!(seen(&all));
+        all[50..100].fill(0);
+        assert!(seen(&all), "nobody had looked at these");
+        all[100..].fill(0);
+        assert!(!seen(&all), "who wrote these is there still");
+        all[100..].copy_from_slice(&bytes(2, 100));
+        all[..50].fill(0);
+        assert!(!seen(&all), "these were seen");
+        // Both go: what nobody has seen or synced may be gone, and the end with it.
+        file.client_gone(2);
+        assert_eq!(file.size(), (50, 200));
+        assert!(file.see_bytes(3, 0, 200, &bytes(1, 50)).is_ok());
+    }
+
+    #[test]
+    fn who_reads_what_it_has_written_has_not_synced_it() {
+        let mut file = Content::default();
+        file.write(1, 0..100, written(1, 0), false);
+        assert!(file.see_bytes(1, 0, 200, &bytes(1, 100)).is_ok());
+        file.client_gone(1);
+        assert_eq!(file.size(), (0, 100));
     }
 
     #[test]

@@ -314,7 +314,6 @@ impl State {
                     Some(id) => match self.get(id).kind {
                         Kind::Directory => return Err(vec![libc::EISDIR]),
                         Kind::File => {
-                            next.edit(id).content.touch(client);
                             if *truncate {
                                 next.edit(id).content.truncate(client, 0);
                             }
@@ -537,8 +536,11 @@ impl State {
             } => {
                 let id = self.file(*ino)?;
                 let content = &mut next.edit(id).content;
-                content.touch(client);
                 let (low, high) = content.size();
+                if *append {
+                    // Where the file ends only one that writes alone knows.
+                    content.touch(client);
+                }
                 if *append && low != high {
                     match reply {
                         Some(_) if !record.lost_perhaps => {
@@ -730,12 +732,12 @@ impl State {
         if let (None, Some(Reply::Error(errno))) = (original, reply) {
             return Err(vec![*errno]);
         }
-        if let Some(id) = original {
-            next.edit(id).content.touch(client);
+        if let (Some(id), Some(Reply::Number(count))) = (original, reply) {
+            let read = from..from.saturating_add((*count).min(length));
+            next.edit(id).content.touch_bytes(client, read);
         }
         let original = original.map(|id| next.get(id).content.clone());
         let content = &mut next.edit(target).content;
-        content.touch(client);
         content.end_copy(client);
         let count = match reply {
             Some(Reply::Number(count)) if *count <= length => *count,
