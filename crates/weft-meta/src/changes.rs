@@ -4,6 +4,7 @@
 //! revoked, it is applied, and it is answered when it is committed.
 
 use crate::ranges::{self, WHOLE};
+use crate::reads::if_there;
 use crate::revocations::Conflict;
 use crate::server::{Core, Meta};
 use std::ops::Range;
@@ -131,6 +132,13 @@ fn change(
         Ok(asked) => asked,
         Err(failed) => return replier.fail(failed),
     };
+    let replier = match &asked {
+        Some((ino, _)) => match if_there(meta, core, (*ino, session), replier) {
+            Some(replier) => replier,
+            None => return,
+        },
+        None => replier,
+    };
     let touched = core.touched(&entry);
     let conflict = match &asked {
         Some((ino, span)) => meta.clear_range(core, *ino, session, span, true),
@@ -170,6 +178,10 @@ fn change(
     };
     let grants = grants(&entry, &touched);
     let opens = entry.op.as_ref().is_some_and(opens);
+    let releases = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
+        Some(Op::Release(release)) => Some(Ino(release.ino)),
+        _ => None,
+    };
     let drops = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
         Some(Op::DropLease(drop)) => Some(Ino(drop.ino)),
         _ => None,
@@ -180,6 +192,9 @@ fn change(
     }
     if let Some(ino) = drops {
         core.ranges.remove(ino, session);
+    }
+    if let Some(ino) = releases {
+        meta.take_from(core, ino, session);
     }
     let mut leases = Vec::new();
     match asked.filter(|_| reply.failure_errno == 0) {

@@ -171,6 +171,12 @@ impl Jobs {
         }
     }
 
+    /// The session is to move the file.
+    pub(crate) fn is_given(&self, ino: Ino, session: SessionId) -> bool {
+        let mut given = self.by_id.values().filter_map(|job| job.given.get(&ino));
+        given.any(|given| given.session == session)
+    }
+
     fn wants_movers(&self) -> bool {
         let mut all = self.by_id.values();
         all.any(|progress| !progress.queue.is_empty())

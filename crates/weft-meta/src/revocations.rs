@@ -6,6 +6,7 @@
 
 use crate::leases::{Ask, Held, Revocation};
 use crate::ranges::{self, Kept, WHOLE};
+use crate::reads::if_there;
 use crate::server::{Core, Meta};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -505,7 +506,7 @@ impl Meta {
             },
             write: false,
         };
-        if core.settling.contains(&ino) {
+        if core.settling.contains(&ino) || !core.is_there_for(ino, session) {
             return None;
         }
         match core.state.write_lease(ino) {
@@ -529,6 +530,15 @@ impl Meta {
         tracing::trace!(%session, %ino, ?mode, seq, "lease");
         self.take_oldest(core, session, too_many);
         Some(lease(mode, seq))
+    }
+
+    /// The session keeps an inode no longer: what it has of one that lives on for others goes with that,
+    /// or it would write to a file that may go any time.
+    pub(crate) fn take_from(self: &Rc<Self>, core: &mut Core, ino: Ino, session: SessionId) {
+        let has_any = core.state.writes(ino, session) || core.leases.reads(ino, session);
+        if has_any && !core.is_there_for(ino, session) {
+            self.begin_revocation(core, ino, session, Ask::Down(LeaseMode::LeaseNone), false);
+        }
     }
 
     /// The session has too many leases: it is to give back this one.
@@ -568,6 +578,12 @@ impl Meta {
 }
 
 impl Core {
+    /// An inode without a name is there only for those for whom it is kept, as it goes when they let it go,
+    /// whatever leases others have; and for who is to move it, which changes nothing of it.
+    pub(crate) fn is_there_for(&self, ino: Ino, session: SessionId) -> bool {
+        self.state.is_there_for(ino, session) || self.jobs.is_given(ino, session)
+    }
+
     /// What a session has told is in this batch; its renewals are answered after that.
     fn told_by(&mut self, session: SessionId, sn: weft_types::Sn) {
         if let Some(live) = self.sessions.get_mut(&session) {
@@ -607,6 +623,9 @@ pub(crate) fn on_lease_range(
     let ino = Ino(request.ino);
     let Some(span) = ranges::blocks(request.start..request.end) else {
         return replier.fail(Failed::Refused("a lease on no bytes".into()));
+    };
+    let Some(replier) = if_there(meta, core, (ino, session), replier) else {
+        return;
     };
     // Who writes alone, or reads what nobody writes, has or gets a lease on the whole.
     let asked = (ino, span);

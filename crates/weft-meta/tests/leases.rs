@@ -159,12 +159,52 @@ fn an_open_file_lives_on_when_another_unlinks_it() {
                 .nlink,
             0
         );
+        // It is there for nobody else: it may go any time, with what others would write.
+        let gone = Failed::Errno(libc::ESTALE);
+        assert_eq!(failed(b.inode(ino).await.unwrap_err()), gone);
+        let refused = b.change(op::Op::WriteLease(whole(ino))).await;
+        assert_eq!(failed(refused.unwrap_err()), gone);
         a.manners.open.borrow_mut().remove(&ino);
         a.done(op::Op::Release(Release { ino })).await;
         assert_eq!(
             failed(a.inode(ino).await.unwrap_err()),
             Failed::Errno(libc::ESTALE)
         );
+        server.stop().await;
+    });
+}
+
+#[test]
+fn who_lets_a_file_without_a_name_go_gives_its_lease_back() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        b.keep_alive();
+        let ino = a.create(1, "f").await;
+        a.manners.open.borrow_mut().insert(ino);
+        b.manners.open.borrow_mut().insert(ino);
+        b.done(op::Op::Unlink(Unlink {
+            parent: 1,
+            name: "f".into(),
+            keep_open: true,
+            victim: Some(ino),
+        }))
+        .await;
+        let (_, leases) = b.done(op::Op::WriteLease(whole(ino))).await;
+        assert_eq!(mode_of(&leases, ino), WRITE);
+        b.manners.asked.borrow_mut().clear();
+        b.manners.open.borrow_mut().remove(&ino);
+        b.done(op::Op::Release(Release { ino })).await;
+        let asked = b.manners.asked.clone();
+        until(&env, "it is asked", || !asked.borrow().is_empty()).await;
+        assert_eq!(asked.borrow()[..], [(ino, NONE, false)]);
+        // Nothing of it stands in the way of who keeps the file.
+        let (_, leases) = a.done(op::Op::WriteLease(whole(ino))).await;
+        assert_eq!(mode_of(&leases, ino), WRITE);
+        assert_eq!(asked.borrow().len(), 1);
         server.stop().await;
     });
 }

@@ -292,6 +292,16 @@ impl State {
             .unwrap_or_default()
     }
 
+    /// The inode has a name, or is kept for the session without one.
+    pub fn is_there_for(&self, ino: Ino, session: SessionId) -> bool {
+        let is_held = || {
+            let holders = self.holds.get(&ino);
+            holders.is_some_and(|holders| holders.contains(&session))
+        };
+        let inode = self.inodes.get(&ino);
+        inode.is_some_and(|inode| inode.nlink > 0 || is_held())
+    }
+
     /// All open sessions, in order.
     pub fn sessions(&self) -> impl Iterator<Item = SessionSummary> + '_ {
         self.sessions.iter().map(|(id, session)| SessionSummary {
