@@ -609,7 +609,13 @@ fn take_report(jobs: &mut Jobs, report: &MoveReport, now: Mono) {
     }
     progress.failures += 1;
     let error = std::io::Error::from_raw_os_error(report.errno as i32);
-    let mut why = format!("inode {}: {error}", report.ino);
+    let hint = match report.errno as i32 {
+        libc::EIO => {
+            "; if `weft status` names it as lost in part, write that anew or acknowledge it"
+        }
+        _ => "",
+    };
+    let mut why = format!("inode {}: {error}{hint}", report.ino);
     why.truncate(FAILURE_BYTES_MAX);
     if !ORDINARY.contains(&(report.errno as i32)) && why != progress.last_failure {
         tracing::warn!(job = report.job, why, "a file cannot be moved now");

@@ -17,8 +17,8 @@ use weft_wire::Rpc;
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::job::What;
 use weft_wire::proto::{
-    AdmitPairRequest, CancelJobRequest, DrainPair, Durability, Identity, Job, JobsRequest,
-    Protocol, Rebalance, RelayTree, StartJobRequest,
+    AdmitPairRequest, CancelJobRequest, DrainPair, Durability, Identity, Job, JobStatus,
+    JobsRequest, LossesRequest, Protocol, Rebalance, RelayTree, StartJobRequest,
 };
 
 /// One run in so many has no jobs: its movers only ask for work.
@@ -217,11 +217,30 @@ impl Operator {
                 if known.iter().all(|job| job.ended.is_some()) {
                     return Ok(());
                 }
+                self.cancel_what_waits_for_losses(&reply.jobs).await;
             }
             if self.cluster.world.now() > until {
                 return Err(format!("jobs do not come to their end: {answer:?}"));
             }
             self.env.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// A file that is lost in part is not moved until that is written anew or acknowledged, which nobody
+    /// does any more: who reads what was lost must hear of it to the end.
+    async fn cancel_what_waits_for_losses(&self, jobs: &[JobStatus]) {
+        let waits = |status: &&JobStatus| {
+            let is_running = status.job.is_some_and(|job| job.ended.is_none());
+            is_running && status.last_failure.contains("lost in part")
+        };
+        let Some(Ok(told)) = self.ask(&LossesRequest {}).await else {
+            return;
+        };
+        for status in jobs.iter().filter(waits) {
+            if !told.losses.is_empty() {
+                let job = status.job.unwrap_or_default().id;
+                self.ask(&CancelJobRequest { job }).await;
+            }
         }
     }
 

@@ -177,6 +177,8 @@ fn is_explained(line: &LogLine, faults: &BTreeSet<Kind>) -> bool {
 fn of_client(kind: Kind) -> Kind {
     match kind {
         Kind::DataKill | Kind::DataPower | Kind::Wipe => Kind::ClientKill,
+        // A mover whose write failed leaves its session to the term, for nobody knows whether it is done.
+        kind if DISKS.contains(&kind) => Kind::ClientKill,
         Kind::DataPause => Kind::ClientPause,
         Kind::DataCut => Kind::ClientCut,
         other => other,
@@ -224,6 +226,8 @@ mod tests {
         assert!(check(std::slice::from_ref(&ends), &kill).is_err());
         ends.text.push_str(" name=\"mover at data0.1\"");
         assert!(check(std::slice::from_ref(&ends), &kill).is_ok());
+        let disk = BTreeSet::from([Kind::DiskError]);
+        assert!(check(std::slice::from_ref(&ends), &disk).is_ok());
         assert!(check(&[ends], &BTreeSet::from([Kind::BitFlip])).is_err());
         let mut stays = line(Level::WARN, NOT_MOVED);
         assert!(check(std::slice::from_ref(&stays), &kill).is_err());
