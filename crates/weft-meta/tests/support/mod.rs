@@ -15,12 +15,15 @@ use weft_wire::{Failed, Rpc};
 
 pub const CLUSTER: &str = "test";
 
+/// How long a session lives that is not renewed: a busy machine stands still for some tenths of a second.
+pub const TERM: Duration = Duration::from_millis(1000);
+
 pub fn settings(dir: &Path) -> Settings {
     Settings {
         dir: dir.to_owned(),
         listen: "127.0.0.1:0".into(),
         cluster_id: CLUSTER.into(),
-        session_term_ms: 400,
+        session_term_ms: TERM.as_millis() as u64,
         pair: weft_meta::PairSettings {
             alone_after_ms: 300,
             ..Default::default()
