@@ -33,15 +33,19 @@ impl Core {
             Some(handle) => self.handles.file(handle)?.flags.write,
             None => false,
         };
-        if let Some(size) = set.size {
-            self.set_size(cred, ino, size, by_handle).await?;
-        }
+        let sized = match set.size {
+            Some(size) => Some(self.set_size(cred, ino, size, by_handle).await?),
+            None => None,
+        };
         let rest = SetAttr { size: None, ..set };
-        if rest == SetAttr::default() {
-            return self.getattr(ino).await;
-        }
-        // A truncation that sets the time of modification, too, needs no more rights than itself.
-        if set.size.is_some() && self.set_times_here(&root_cred(), ino, &rest).is_some() {
+        if let Some((node, attr)) = sized {
+            // A truncation that sets the time of modification, too, needs no more rights than itself.
+            let is_all = rest == SetAttr::default()
+                || self.set_times_here(&root_cred(), ino, &rest).is_some();
+            if is_all {
+                return Ok(self.freshest(&node, attr).await);
+            }
+        } else if rest == SetAttr::default() {
             return self.getattr(ino).await;
         }
         if let Some(known) = self.set_times_here(cred, ino, &rest) {
@@ -154,7 +158,7 @@ impl Core {
         ino: u64,
         size: u64,
         by_handle: bool,
-    ) -> Result<()> {
+    ) -> Result<(Rc<Node>, Attr)> {
         if size > weft_types::FILE_BYTES_MAX {
             return Err(Errno(libc::EFBIG));
         }
@@ -175,31 +179,34 @@ impl Core {
             // Set-id bits go with a change of size, by rules that the server knows.
             if is_growth && !set_id {
                 let now = self.wall();
+                let mut grown = known.attr;
                 if let Some(attr) = &mut state.attr {
                     attr.size = size;
                     attr.mtime = Some(now);
                     attr.ctime = Some(now);
+                    grown = *attr;
                 }
                 state.buffer.changes += 1;
                 state.version += 1;
                 drop(state);
                 self.tell_if_closed(&node);
-                return Ok(());
+                return Ok((node, grown));
             }
         }
         drop(begun);
-        self.cut(cred, &node, size, by_handle).await
+        let attr = self.cut(cred, &node, size, by_handle).await?;
+        Ok((node, attr))
     }
 
     /// Makes a file shorter: nothing of it is on its way to where it ends now, the server is told,
-    /// remains are trimmed.
+    /// remains are trimmed. Answers what the server said of it.
     pub async fn cut(
         self: &Rc<Self>,
         cred: &Cred,
         node: &Rc<Node>,
         size: u64,
         by_handle: bool,
-    ) -> Result<()> {
+    ) -> Result<Attr> {
         self.announced(node).await;
         let cutting = self.begin_cutting(node).await?;
         // The lease is not in use while the server is asked: it may be asked back before that.
@@ -238,11 +245,15 @@ impl Core {
         node.state.borrow_mut().replaced |= size == 0;
         if owns && reply.trim_seq != 0 {
             // Under the lease and before any other write; if that fails, the next writer does it.
-            let begun = self.begin_cut(node).await?;
-            drop(begun);
+            match self.begin_cut(node).await {
+                Ok(begun) => drop(begun),
+                // It has lost its last name since it was cut.
+                Err(Errno(libc::ESTALE)) => {}
+                Err(errno) => return Err(errno),
+            }
         }
         drop(cutting);
-        Ok(())
+        Ok(attr)
     }
 
     /// Keeps writes, and what is told of size and times, away from a file that is being cut. What

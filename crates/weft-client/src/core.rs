@@ -11,7 +11,7 @@ use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
 use crate::writeback::Writeback;
 use rangemap::RangeSet;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -38,8 +38,9 @@ pub(crate) struct Core {
     pub unconfirmed: RefCell<Vec<GivenBack>>,
     /// Creates so far.
     pub creates: Cell<u64>,
-    /// Those whose answers, late perhaps, may still open files: by their numbers.
-    pub creating: RefCell<BTreeSet<u64>>,
+    /// Those whose answers, late perhaps, may still open files: by their numbers, with the connection
+    /// over which each was sent first.
+    pub creating: RefCell<BTreeMap<u64, u64>>,
     /// One of them has come to its end.
     pub created: Notify,
     /// Revocations that were answered.
@@ -161,16 +162,20 @@ impl Core {
     pub fn begin_creating(&self) -> Creating<'_> {
         let number = self.creates.get();
         self.creates.set(number + 1);
-        self.creating.borrow_mut().insert(number);
+        let connection = self.session.generation();
+        self.creating.borrow_mut().insert(number, connection);
         Creating(self, number)
     }
 
-    /// Waits until the creates that are under way now have ended.
-    pub async fn creates_end(&self) {
-        let waits: BTreeSet<u64> = self.creating.borrow().clone();
+    /// Waits until the creates that had to be sent again, over another connection, have ended.
+    pub async fn resent_creates_end(&self) {
+        let now = self.session.generation();
+        let resent = |(number, sent): (&u64, &u64)| (*sent != now).then_some(*number);
+        let waits: Vec<u64> = self.creating.borrow().iter().filter_map(resent).collect();
         loop {
             let created = self.created.notified();
-            if self.creating.borrow().is_disjoint(&waits) {
+            let is_under_way = |number| self.creating.borrow().contains_key(number);
+            if !waits.iter().any(is_under_way) {
                 return;
             }
             created.await;

@@ -108,9 +108,9 @@ impl Core {
             state.unlinked || state.attr.is_none()
         };
         if may_open && !node.is_open() {
-            // A create whose answer is still to come, or that had to be sent again, may have opened
-            // it: the service must not note that it is closed here.
-            let ended = self.creates_end();
+            // A create that had to be sent again may have opened it, which the service must not forget.
+            // Of others it knows what it has answered, and that this may cross the question.
+            let ended = self.resent_creates_end();
             let _ = self.env.timeout(GRANT_PATIENCE, ended).await;
         }
         loop {

@@ -92,9 +92,10 @@ fn change(
         // Done before, perhaps a moment ago: its batch is not known any more, the newest is no older.
         let sn = core.commits.newest();
         let opens = request.op.as_ref().is_some_and(opens);
-        core.note_opened(session, opens, &reply);
-        return meta.when_committed(core, sn, move |_, _, result| {
+        let opened = core.note_opened(session, opens, &reply);
+        return meta.when_committed(core, sn, move |meta, core, result| {
             respond(replier, (reply, Vec::new(), 0), result);
+            meta.told_opened(core, opened, session);
         });
     }
     let Some(op) = request.op.as_ref().and_then(|op| op.op.as_ref()) else {
@@ -132,8 +133,8 @@ fn change(
         Ok(asked) => asked,
         Err(failed) => return replier.fail(failed),
     };
-    let replier = match &asked {
-        Some((ino, _)) => match if_there(meta, core, (*ino, session), replier) {
+    let replier = match changed(&entry) {
+        Some(ino) => match if_there(meta, core, (ino, session), replier) {
             Some(replier) => replier,
             None => return,
         },
@@ -208,13 +209,7 @@ fn change(
             leases = leases_for(meta, core, session, want_leases, &grants, &reply);
         }
     }
-    // The holder of the WRITE lease is asked in any case.
-    let is_writer = |ino| core.state.writes(ino, session);
-    let is_asked = reply
-        .attr
-        .as_ref()
-        .is_some_and(|attr| is_writer(Ino(attr.ino)));
-    core.note_opened(session, opens && !is_asked, &reply);
+    let opened = core.note_opened(session, opens, &reply);
     if let Some(lock) = &lock {
         core.on_lock_reply(session, lock, &mut reply, meta.env.now());
     }
@@ -232,6 +227,7 @@ fn change(
             meta.deletions_changed.notify_one();
         }
         respond(replier, (reply, leases, writers), result);
+        meta.told_opened(core, opened, session);
     });
 }
 
@@ -256,6 +252,19 @@ fn respond(
 /// A file is opened by it.
 fn opens(op: &proto::Op) -> bool {
     matches!(&op.op, Some(Op::Create(create)) if create.open_access != 0)
+}
+
+/// The inode, if the entry changes one by its number that the session must have open, or name. (What is
+/// owed is told under a lease.)
+fn changed(entry: &Entry) -> Option<Ino> {
+    let ino = match entry.op.as_ref().and_then(|op| op.op.as_ref())? {
+        Op::Setattr(op) if !op.owed => op.ino,
+        Op::WriteLease(op) => op.ino,
+        Op::Setxattr(op) => op.ino,
+        Op::Removexattr(op) => op.ino,
+        _ => return None,
+    };
+    Some(Ino(ino))
 }
 
 /// On what the asking session may have leases with the reply: what it touched and does not take away.
@@ -307,6 +316,16 @@ fn journaled(entry: &mut Entry, shares: bool) {
     }
 }
 
+impl Meta {
+    /// The reply that opens a file has left: who waits for that to take its name away goes on.
+    fn told_opened(self: &Rc<Self>, core: &mut Core, opened: Option<Ino>, session: SessionId) {
+        if let Some(ino) = opened {
+            core.leases.end_opening(ino, session);
+            self.retry(core, ino);
+        }
+    }
+}
+
 impl Core {
     /// The bytes that a request for a WRITE lease needs: all that were asked for; the whole file where
     /// remains of a longer one are to be trimmed first, which nobody must do twice.
@@ -350,13 +369,18 @@ impl Core {
     }
 
     /// Whoever gets this reply has a file open: it is asked when the last name goes, lease or no lease.
-    fn note_opened(&mut self, session: SessionId, opens: bool, reply: &OpReply) {
-        let ino = reply.attr.as_ref().map(|attr| Ino(attr.ino));
-        if let Some(ino) = ino.filter(|_| opens && reply.failure_errno == 0)
-            && self.state.inode(ino).is_ok()
-        {
+    /// Answers the file.
+    fn note_opened(&mut self, session: SessionId, opens: bool, reply: &OpReply) -> Option<Ino> {
+        let attr = reply.attr.as_ref();
+        let ino = attr.filter(|_| opens && reply.failure_errno == 0);
+        let ino = ino.map(|attr| Ino(attr.ino));
+        let ino = ino.filter(|ino| self.state.inode(*ino).is_ok())?;
+        self.leases.begin_opening(ino, session);
+        // The holder of the WRITE lease is asked in any case.
+        if !self.state.writes(ino, session) {
             self.leases.note_opened(ino, session);
         }
+        Some(ino)
     }
 
     /// What other sessions have to give back before this entry. Owed attributes are told under a

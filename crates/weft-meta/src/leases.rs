@@ -9,7 +9,8 @@
 //! it takes to revoke the oldest.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::btree_map::Entry;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 use weft_env::Mono;
 use weft_types::{FixedMap, Ino, SessionId};
@@ -64,6 +65,8 @@ pub(crate) struct Revocation {
     pub seq: u64,
     pub ask: Ask,
     pub unlinking: bool,
+    /// A reply by which the session opens the inode left after it: the answer may not know of that.
+    pub crossed: bool,
     /// When it was asked for: a session that has not answered by its term ends.
     pub since: Mono,
 }
@@ -75,7 +78,14 @@ pub(crate) struct Leases {
     /// Each session's entries, the oldest first.
     by_age: BTreeMap<SessionId, BTreeMap<u64, Ino>>,
     revoking: BTreeMap<(Ino, SessionId), Revocation>,
+    /// How many replies by which a session opens an inode have not left yet.
+    opening: BTreeMap<(Ino, SessionId), usize>,
     max: usize,
+}
+
+/// Where the sessions of an inode are, in a table by both.
+fn all_of(ino: Ino) -> RangeInclusive<(Ino, SessionId)> {
+    (ino, SessionId(0))..=(ino, SessionId(u64::MAX))
 }
 
 impl Leases {
@@ -86,6 +96,7 @@ impl Leases {
             holders: FixedMap::default(),
             by_age: BTreeMap::new(),
             revoking: BTreeMap::new(),
+            opening: BTreeMap::new(),
             max,
         }
     }
@@ -127,6 +138,40 @@ impl Leases {
         if holders.into_iter().all(|holder| holder.session != session) {
             self.note_open(ino, session);
         }
+    }
+
+    /// A reply by which the session opens the inode is going to leave.
+    pub(crate) fn begin_opening(&mut self, ino: Ino, session: SessionId) {
+        *self.opening.entry((ino, session)).or_default() += 1;
+    }
+
+    /// It has left.
+    pub(crate) fn end_opening(&mut self, ino: Ino, session: SessionId) {
+        if let Entry::Occupied(mut count) = self.opening.entry((ino, session)) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        if let Some(revocation) = self.revoking.get_mut(&(ino, session)) {
+            revocation.crossed = true;
+        }
+    }
+
+    /// A session other than `but` opens the inode by a reply that has not left yet.
+    pub(crate) fn is_being_opened(&self, ino: Ino, but: SessionId) -> bool {
+        let mut opening = self.opening.range(all_of(ino));
+        opening.any(|((_, session), _)| *session != but)
+    }
+
+    /// The session opens the inode by a reply that it had not got when it was asked for this.
+    pub(crate) fn opens_meanwhile(
+        &self,
+        ino: Ino,
+        session: SessionId,
+        revocation: &Revocation,
+    ) -> bool {
+        revocation.crossed || self.opening.contains_key(&(ino, session))
     }
 
     /// The session has given all its READ leases back. What it has open is not known: replies that
@@ -256,22 +301,24 @@ impl Leases {
             seq,
             ask,
             unlinking,
+            crossed: false,
             since: now,
         };
         self.revoking.insert((ino, session), revocation);
         true
     }
 
-    /// The revocation with this number has been answered (false: it is not on its way any more).
-    pub(crate) fn end_revocation(&mut self, ino: Ino, session: SessionId, seq: u64) -> bool {
-        let known = self
-            .revoking
-            .get(&(ino, session))
-            .is_some_and(|known| known.seq == seq);
-        if known {
-            self.revoking.remove(&(ino, session));
+    /// The revocation with this number has been answered (None: it is not on its way any more).
+    pub(crate) fn end_revocation(
+        &mut self,
+        ino: Ino,
+        session: SessionId,
+        seq: u64,
+    ) -> Option<Revocation> {
+        match self.revoking.entry((ino, session)) {
+            Entry::Occupied(known) if known.get().seq == seq => Some(known.remove()),
+            _ => None,
         }
-        known
     }
 
     /// The revocation of the session's lease on it, if that is on its way.
@@ -290,7 +337,7 @@ impl Leases {
         !self.revoking.is_empty()
             && self
                 .revoking
-                .range((ino, SessionId(0))..=(ino, SessionId(u64::MAX)))
+                .range(all_of(ino))
                 .any(|(_, revocation)| revocation.ask != Ask::Report)
     }
 
@@ -352,6 +399,26 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_does_not_know_of_a_reply_that_left_after_the_question() {
+        let mut leases = Leases::new(0, 10);
+        let ask = Ask::Down(LeaseMode::LeaseNone);
+        let opens = |leases: &Leases| {
+            let revocation = leases.revocation(Ino(7), B).expect("it is asked");
+            leases.opens_meanwhile(Ino(7), B, &revocation)
+        };
+        assert!(leases.begin_revocation(Ino(7), B, ask.clone(), false, Mono(0)));
+        assert!(!opens(&leases));
+        leases.begin_opening(Ino(7), B);
+        assert!(opens(&leases));
+        leases.end_opening(Ino(7), B);
+        assert!(opens(&leases));
+        // The next one comes after the reply.
+        leases.forget_revocation(Ino(7), B);
+        assert!(leases.begin_revocation(Ino(7), B, ask, false, Mono(0)));
+        assert!(!opens(&leases));
+    }
+
+    #[test]
     fn a_session_has_one_entry_for_an_inode_and_seqs_grow() {
         let mut leases = Leases::new(100, 10);
         let (first, _) = leases.grant(Ino(7), A);
@@ -388,7 +455,7 @@ mod tests {
         let first = leases.revocation(Ino(1), A).unwrap();
         assert!(leases.is_disputed(Ino(1)) && !leases.is_disputed(Ino(2)));
         assert!(leases.is_revoking(Ino(1), A) && !leases.is_revoking(Ino(1), B));
-        assert!(!leases.end_revocation(Ino(1), A, first.seq + 1));
+        assert_eq!(leases.end_revocation(Ino(1), A, first.seq + 1), None);
         assert_eq!(leases.silent_since(Mono(6)), [A]);
         assert!(leases.silent_since(Mono(5)).is_empty());
         // The server stood still from 7 to 17, and from 17 to 50.
@@ -397,7 +464,7 @@ mod tests {
         leases.stood_still(Mono(50), Duration::from_nanos(100));
         assert_eq!(leases.silent_since(Mono(51)), [A]);
         assert!(leases.silent_since(Mono(50)).is_empty());
-        assert!(leases.end_revocation(Ino(1), A, first.seq));
+        assert!(leases.end_revocation(Ino(1), A, first.seq).is_some());
         assert!(!leases.is_disputed(Ino(1)));
     }
 

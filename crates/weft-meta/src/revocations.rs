@@ -31,6 +31,15 @@ pub(crate) enum Conflict {
     Return,
 }
 
+/// Whether an inode is open at a client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    No,
+    /// A reply that opens it has crossed the question.
+    Perhaps,
+    Yes,
+}
+
 type Again = Box<dyn FnOnce(&Rc<Meta>, &mut Core)>;
 
 struct Parked {
@@ -167,6 +176,10 @@ impl Meta {
             if held != Held::Open || unlinking {
                 asked.push(session);
             }
+        }
+        if unlinking && core.leases.is_being_opened(ino, but) {
+            // Who opens it is asked when it knows that.
+            conflict = Some(Conflict::Inode(ino));
         }
         for session in asked {
             let ask = Ask::Down(LeaseMode::LeaseNone);
@@ -330,14 +343,14 @@ impl Meta {
             granted: core.ranges.granted(ino, session),
             contested: core.ranges.is_contested(ino),
         };
-        let meta = self.clone();
+        let (meta, seq) = (self.clone(), revocation.seq);
         // The client may renew or say goodbye right after its answer: what it told with that comes
         // first. (If it is lost, it is asked for again when the session is taken up, or ends with it.)
         connection.call_in_order(&request, move |answer| match answer {
             Ok((reply, _)) => {
                 let core = &mut *meta.core.borrow_mut();
-                if core.leases.end_revocation(ino, session, revocation.seq) {
-                    meta.given_back(core, ino, session, revocation, reply);
+                if let Some(ended) = core.leases.end_revocation(ino, session, seq) {
+                    meta.given_back(core, ino, session, ended, reply);
                 }
             }
             Err(failed) => {
@@ -386,7 +399,14 @@ impl Meta {
             }
             Ask::Down(_) => {
                 core.ranges.remove(ino, session);
-                self.given_up(core, ino, session, reply.open, revocation.unlinking);
+                let open = if reply.open {
+                    Open::Yes
+                } else if core.leases.opens_meanwhile(ino, session, &revocation) {
+                    Open::Perhaps
+                } else {
+                    Open::No
+                };
+                self.given_up(core, ino, session, open, revocation.unlinking);
             }
         }
         self.retry(core, ino);
@@ -450,10 +470,10 @@ impl Meta {
         core: &mut Core,
         ino: Ino,
         session: SessionId,
-        open: bool,
+        open: Open,
         unlinking: bool,
     ) {
-        if open && unlinking {
+        if open == Open::Yes && unlinking {
             // From now on the inode lives until the session releases it, name or no name.
             let orphan = proto::Orphan {
                 ino: ino.0,
@@ -461,7 +481,8 @@ impl Meta {
             };
             self.apply_own(core, op::Op::Orphan(orphan));
             core.leases.remove(ino, session);
-        } else if open {
+        } else if open != Open::No {
+            // It is asked when the name goes; if that is now, again.
             core.leases.note_open(ino, session);
         } else {
             core.leases.remove(ino, session);
@@ -478,10 +499,12 @@ impl Meta {
         open: bool,
     ) {
         if let Some(revocation) = core.leases.revocation(ino, session)
-            && core.leases.end_revocation(ino, session, revocation.seq)
+            && let Some(ended) = core.leases.end_revocation(ino, session, revocation.seq)
         {
             core.ranges.remove(ino, session);
-            self.given_up(core, ino, session, open, revocation.unlinking);
+            // A reply that opened it may have been lost.
+            let open = if open { Open::Yes } else { Open::Perhaps };
+            self.given_up(core, ino, session, open, ended.unlinking);
             self.retry(core, ino);
         }
     }
