@@ -22,7 +22,7 @@ async fn client(cluster: &Rc<Cluster>, name: &str) -> Client {
 }
 
 #[test]
-fn what_only_another_session_keeps_cannot_be_opened() {
+fn what_only_another_session_keeps_is_there_for_nobody_else() {
     let world = World::new(1);
     world.set_limit(Duration::from_secs(200));
     let shape = draw_shape(&world, &Options::default());
@@ -49,11 +49,9 @@ fn what_only_another_session_keeps_cannot_be_opened() {
             .expect("a name");
         cluster.world.node("a").resume();
         cluster.world.sleep(term).await;
-        // What it has open may be used for as long as the file is there, which nobody promises it.
-        assert_eq!(
-            sleeper.getattr(ino).await.map(|known| known.attr.nlink),
-            Ok(0)
-        );
+        // Nor is it there any more for who has had it open under a session that is over.
+        let known = sleeper.getattr(ino).await;
+        assert_eq!(known.err(), Some(Errno(libc::ESTALE)));
         let opened = sleeper.open(&cred, ino, RW).await;
         assert_eq!(opened.err(), Some(Errno(libc::ESTALE)));
         // The other one may: the file stays until it has closed that, too.
