@@ -9,6 +9,7 @@ use crate::server::{Node, from_name, to_name};
 use crate::settle::{self, Manner, Unsettled};
 use bytes::Bytes;
 use futures_util::future::{Either, join, select};
+use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::ops::Range;
@@ -29,6 +30,8 @@ const EXTENTS_MAX: usize = 4096;
 const GIVE_WAY: Duration = Duration::from_millis(1);
 /// Wait before a twin that cannot take a copy yet is asked again.
 const TWIN_NOT_READY: Duration = Duration::from_millis(10);
+/// Objects that the twin makes stable at the same time, at this member's word.
+const TWIN_SYNCS: usize = 16;
 
 /// A change of one object.
 pub(crate) enum Change {
@@ -461,9 +464,9 @@ pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
             alone: 0,
         };
         let rule = Rule::of(Protocol::ServerSync).expect("server-sync has a rule");
-        for name in message.objects {
+        for name in &message.objects {
             let dropped = async {
-                let object = from_name(Some(name))?;
+                let object = from_name(Some(*name))?;
                 let change = Change::Remove;
                 let ticket = node.locks.enqueue(object, change.spans(), Kind::Led);
                 lead(
@@ -484,6 +487,11 @@ pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
             if let Err(failed) = dropped.await {
                 return request.replier.fail(failed);
             }
+        }
+        // Nobody names them again: a removal that a power cut took back would stay so for ever.
+        let synced = sync(&node, &asker, &message.objects, Protocol::ServerSync);
+        if let Err(failed) = synced.await {
+            return request.replier.fail(failed);
         }
         request
             .replier
@@ -844,7 +852,8 @@ pub(crate) fn on_sync(node: &Rc<Node>, connection: &Connection, request: Request
     let node = node.clone();
     node.clone().spawn("sync", async move {
         let _loaded = node.loaded();
-        match sync(&node, &asker, &message.objects).await {
+        // Whatever the protocol of what was written: while both serve, the client asks both.
+        match sync(&node, &asker, &message.objects, Protocol::ClientSync).await {
             Ok(()) => request
                 .replier
                 .send::<proto::SyncRequest>(&proto::SyncReply {}, Payload::none()),
@@ -853,7 +862,13 @@ pub(crate) fn on_sync(node: &Rc<Node>, connection: &Connection, request: Request
     });
 }
 
-async fn sync(node: &Rc<Node>, asker: &Asker, names: &[proto::ObjectName]) -> Result<(), Failed> {
+/// Makes objects, and their removal, stable here, and on the twin as `driven` says.
+async fn sync(
+    node: &Rc<Node>,
+    asker: &Asker,
+    names: &[proto::ObjectName],
+    driven: Protocol,
+) -> Result<(), Failed> {
     node.not_ahead(|side, now| side.admits(asker.pair, asker.epoch, now))
         .await?;
     let state = asker.admit(node)?;
@@ -861,8 +876,7 @@ async fn sync(node: &Rc<Node>, asker: &Asker, names: &[proto::ObjectName]) -> Re
         .iter()
         .map(|name| from_name(Some(*name)))
         .collect::<Result<Vec<ObjectId>, Failed>>()?;
-    // Whatever the protocol of what was written: while both serve, the client asks both.
-    let rule = Rule::of(Protocol::ClientSync).expect("client-sync has a rule");
+    let rule = Rule::of(driven).ok_or_else(|| Failed::Refused("no protocol has that".into()))?;
     let mut course = Course::new(node.me, &state, rule);
     let own = async {
         match node.store.sync(&objects).await {
@@ -875,16 +889,21 @@ async fn sync(node: &Rc<Node>, asker: &Asker, names: &[proto::ObjectName]) -> Re
         }
     };
     let twin = async {
-        for name in names {
+        let send_one = |name: proto::ObjectName| async move {
             let request = proto::ForwardRequest {
                 epoch: asker.epoch.0,
                 pair: asker.pair.0,
                 session: asker.session(),
-                object: Some(*name),
+                object: Some(name),
                 sync: true,
                 ..Default::default()
             };
-            match send(node, asker, &request, Payload::none()).await {
+            send(node, asker, &request, Payload::none()).await
+        };
+        let sends = stream::iter(names.iter().copied()).map(send_one);
+        let mut sent = pin!(sends.buffer_unordered(TWIN_SYNCS));
+        while let Some(outcome) = sent.next().await {
+            match outcome {
                 Forwarded::Copied(Copied::Done) => {}
                 Forwarded::Copied(other) => return Ok(other),
                 Forwarded::Refused(failed) => return Err(failed),
