@@ -218,7 +218,7 @@ fn a_member_without_word_from_the_service_stops_serving() {
         bed.write(&zero, object(1), 0, b"here").await.unwrap();
         assert!(bed.read(&zero, object(1), 0, 4).await.is_ok());
         bed.meta.mute.set(true);
-        bed.env.sleep(Duration::from_millis(400)).await;
+        bed.env.sleep(LEASE * 4 / 3).await;
         let read = bed.read(&zero, object(1), 0, 4).await;
         assert!(matches!(
             read,

@@ -21,6 +21,9 @@ pub const CLUSTER: &str = "test";
 pub const ZERO: Member = Member::Zero;
 pub const ONE: Member = Member::One;
 pub const SESSION: u64 = 7;
+/// How long a member may serve without word of the service: a busy machine stands still for some tenths of
+/// a second.
+pub const LEASE: Duration = Duration::from_millis(1000);
 
 pub fn object(ino: u64) -> ObjectId {
     ObjectId {
@@ -243,7 +246,7 @@ impl Meta {
                         peer_address: self.addresses.borrow()[member.twin().index()].clone(),
                         live_sessions: self.live_sessions.borrow().clone(),
                         fenced_below: 100,
-                        lease_ms: 300,
+                        lease_ms: LEASE.as_millis() as u64,
                         beat_ms: 50,
                     };
                     let replier = self.waiting.borrow_mut().remove(&connection).unwrap();
