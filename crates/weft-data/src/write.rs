@@ -489,8 +489,7 @@ pub(crate) fn on_drop_objects(node: &Rc<Node>, request: Request) {
             }
         }
         // Nobody names them again: a removal that a power cut took back would stay so for ever.
-        let synced = sync(&node, &asker, &message.objects, Protocol::ServerSync);
-        if let Err(failed) = synced.await {
+        if let Err(failed) = sync(&node, &asker, &message.objects, rule).await {
             return request.replier.fail(failed);
         }
         request
@@ -853,7 +852,8 @@ pub(crate) fn on_sync(node: &Rc<Node>, connection: &Connection, request: Request
     node.clone().spawn("sync", async move {
         let _loaded = node.loaded();
         // Whatever the protocol of what was written: while both serve, the client asks both.
-        match sync(&node, &asker, &message.objects, Protocol::ClientSync).await {
+        let rule = Rule::of(Protocol::ClientSync).expect("client-sync has a rule");
+        match sync(&node, &asker, &message.objects, rule).await {
             Ok(()) => request
                 .replier
                 .send::<proto::SyncRequest>(&proto::SyncReply {}, Payload::none()),
@@ -862,12 +862,12 @@ pub(crate) fn on_sync(node: &Rc<Node>, connection: &Connection, request: Request
     });
 }
 
-/// Makes objects, and their removal, stable here, and on the twin as `driven` says.
+/// Makes objects, and their removal, stable here, and on the twin as `rule` says.
 async fn sync(
     node: &Rc<Node>,
     asker: &Asker,
     names: &[proto::ObjectName],
-    driven: Protocol,
+    rule: Rule,
 ) -> Result<(), Failed> {
     node.not_ahead(|side, now| side.admits(asker.pair, asker.epoch, now))
         .await?;
@@ -876,7 +876,6 @@ async fn sync(
         .iter()
         .map(|name| from_name(Some(*name)))
         .collect::<Result<Vec<ObjectId>, Failed>>()?;
-    let rule = Rule::of(driven).ok_or_else(|| Failed::Refused("no protocol has that".into()))?;
     let mut course = Course::new(node.me, &state, rule);
     let own = async {
         match node.store.sync(&objects).await {

@@ -4,7 +4,7 @@
 //! revoked, it is applied, and it is answered when it is committed.
 
 use crate::ranges::{self, WHOLE};
-use crate::reads::if_there;
+use crate::reads::refuse_gone;
 use crate::revocations::Conflict;
 use crate::server::{Core, Meta};
 use std::ops::Range;
@@ -133,13 +133,11 @@ fn change(
         Ok(asked) => asked,
         Err(failed) => return replier.fail(failed),
     };
-    let replier = match changed(&entry) {
-        Some(ino) => match if_there(meta, core, (ino, session), replier) {
-            Some(replier) => replier,
-            None => return,
-        },
-        None => replier,
-    };
+    if let Some(ino) = changed(&entry)
+        && !core.is_there_for(ino, session)
+    {
+        return refuse_gone(meta, core, ino, replier);
+    }
     let touched = core.touched(&entry);
     let conflict = match &asked {
         Some((ino, span)) => meta.clear_range(core, *ino, session, span, true),

@@ -41,19 +41,10 @@ fn refuse(meta: &Rc<Meta>, core: &mut Core, seen: Sn, failed: Failed, replier: R
     });
 }
 
-/// Refuses what a session asks of an inode that is not there for it. None: it is refused.
-pub(crate) fn if_there(
-    meta: &Rc<Meta>,
-    core: &mut Core,
-    (ino, session): (Ino, SessionId),
-    replier: Replier,
-) -> Option<Replier> {
-    if core.is_there_for(ino, session) {
-        return Some(replier);
-    }
+/// Refuses what a session asks of an inode that is not there for it.
+pub(crate) fn refuse_gone(meta: &Rc<Meta>, core: &mut Core, ino: Ino, replier: Replier) {
     let seen = core.commits.seen([ino]);
     refuse(meta, core, seen, Failed::Errno(libc::ESTALE), replier);
-    None
 }
 
 fn cred_of(cred: Option<Cred>) -> Cred {
@@ -184,9 +175,9 @@ fn get_inode(
         Err(failed) => return replier.fail(failed),
     };
     let ino = Ino(request.ino);
-    let Some(replier) = if_there(meta, core, (ino, session), replier) else {
-        return;
-    };
+    if !core.is_there_for(ino, session) {
+        return refuse_gone(meta, core, ino, replier);
+    }
     let seen = core.commits.seen([ino]);
     match core.state.inode(ino) {
         Err(errno) => refuse(meta, core, seen, errno.into(), replier),

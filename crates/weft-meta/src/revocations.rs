@@ -6,7 +6,7 @@
 
 use crate::leases::{Ask, Held, Revocation};
 use crate::ranges::{self, Kept, WHOLE};
-use crate::reads::if_there;
+use crate::reads::refuse_gone;
 use crate::server::{Core, Meta};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -647,9 +647,9 @@ pub(crate) fn on_lease_range(
     let Some(span) = ranges::blocks(request.start..request.end) else {
         return replier.fail(Failed::Refused("a lease on no bytes".into()));
     };
-    let Some(replier) = if_there(meta, core, (ino, session), replier) else {
-        return;
-    };
+    if !core.is_there_for(ino, session) {
+        return refuse_gone(meta, core, ino, replier);
+    }
     // Who writes alone, or reads what nobody writes, has or gets a lease on the whole.
     let asked = (ino, span);
     let is_whole = match request.write {
