@@ -24,7 +24,7 @@ use weft_wire::{Failed, Rpc};
 const BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
 
 /// Connections of a link.
-const LANES: usize = 4;
+const LANES: usize = 16;
 
 #[derive(Clone)]
 enum State {
