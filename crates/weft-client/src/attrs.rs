@@ -231,10 +231,10 @@ impl Core {
                 state.take_layout(reply.layout.as_ref());
             }
             // The answer grants nothing while the lease is being asked back, or after the connection
-            // was lost; yet it may be kept, and whoever writes under it has to trim first. What
-            // others have done since shows in what is known.
-            let is_kept = state.lease.mode() == Mode::Write
-                && state.attr.is_some_and(|known| known.change <= attr.change);
+            // was lost; yet it, or a part of it, may be kept, and whoever writes under it has to trim
+            // first. What others have done since shows in what is known.
+            let is_kept =
+                state.lease.owes() && state.attr.is_some_and(|known| known.change <= attr.change);
             if (granted || is_kept) && reply.trim_seq != 0 && !state.trimming {
                 state.trim = Some((reply.trim_seq, reply.trim_from));
             }
@@ -445,7 +445,7 @@ impl Core {
     }
 
     pub async fn policy(self: &Rc<Self>, ino: u64) -> Result<Policy> {
-        let (inode, _, _) = self.ask_inode(ino).await?;
+        let (inode, _, _) = self.ask_inode(ino, Mode::None).await?;
         inode.policy.ok_or(Errno(libc::ENOTDIR))
     }
 

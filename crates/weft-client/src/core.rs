@@ -121,6 +121,16 @@ pub(crate) fn mode_of(mode: LeaseMode) -> Mode {
     }
 }
 
+/// The inverse of [`mode_of`].
+fn named_mode(mode: Mode) -> LeaseMode {
+    match mode {
+        Mode::None => LeaseMode::LeaseNone,
+        Mode::Shared => LeaseMode::LeaseShared,
+        Mode::Read => LeaseMode::LeaseRead,
+        Mode::Write => LeaseMode::LeaseWrite,
+    }
+}
+
 /// What a revocation asks for. None: only what is owed is to be told.
 pub(crate) fn wanted_by(revoke: &RevokeRequest) -> Option<Wanted> {
     let to = mode_of(revoke.to());
@@ -304,7 +314,12 @@ impl Core {
     }
 
     /// What the server says of an inode, and the leases that came with it, not taken yet.
-    pub async fn ask_inode(self: &Rc<Self>, ino: u64) -> Result<(Inode, Vec<Lease>, Link)> {
+    /// Asks the server for an inode, to hold `lease` or to know what it is like now.
+    pub async fn ask_inode(
+        self: &Rc<Self>,
+        ino: u64,
+        lease: Mode,
+    ) -> Result<(Inode, Vec<Lease>, Link)> {
         let (reply, link) = self
             .session
             .ask(self, |link| GetInodeRequest {
@@ -312,20 +327,22 @@ impl Core {
                 epoch: link.epoch,
                 cred: Some(root_cred()),
                 ino,
+                lease: named_mode(lease) as i32,
             })
             .await?;
         let inode = reply.inode.ok_or(Errno(libc::EIO))?;
         Ok((inode, reply.leases, link))
     }
 
-    /// Asks the server for an inode.
-    pub async fn fetch_inode(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
+    /// Asks the server for an inode, to hold `lease` or (NONE) to know what it is like now. What else it
+    /// grants is taken as well; while others dispute the inode it grants nothing.
+    pub async fn fetch_inode(self: &Rc<Self>, ino: u64, lease: Mode) -> Result<(Rc<Node>, Known)> {
         loop {
             let handovers = self.handovers.get();
             if let Some(node) = self.nodes.get(ino) {
                 self.tell_if_shared(&node).await?;
             }
-            let (inode, leases, link) = self.ask_inode(ino).await?;
+            let (inode, leases, link) = self.ask_inode(ino, lease).await?;
             let granted = self.take_leases(&link, &leases, ino);
             let (node, known) = self.take_inode(&inode, granted);
             // Where several write, the answer is of a moment that knew all that was written here.
@@ -344,7 +361,7 @@ impl Core {
         {
             return Ok((node, known));
         }
-        self.fetch_inode(ino).await
+        self.fetch_inode(ino, Mode::None).await
     }
 
     // ---- leases in use ----
@@ -478,7 +495,7 @@ impl Core {
             return Ok(());
         }
         if (need.mode < Mode::Write && !takes_all) || held == Mode::Write {
-            self.fetch_inode(node.ino).await?;
+            self.fetch_inode(node.ino, need.mode).await?;
             return Ok(());
         }
         let span = match need.is_partial() {
@@ -769,7 +786,7 @@ impl Core {
             // The new session's leases tell the service what is open here.
             for node in held.iter().filter(|node| node.is_open()) {
                 // If it is gone, the next operation on the handle finds out.
-                let _: Result<_> = core.fetch_inode(node.ino).await.map(drop);
+                let _: Result<_> = core.fetch_inode(node.ino, Mode::Shared).await.map(drop);
             }
         });
     }
@@ -831,7 +848,12 @@ fn named(ranges: &RangeSet<u64>) -> Vec<proto::Range> {
 }
 
 /// Ends a giving back with the answer.
-pub(crate) fn answer_revoke(node: &Node, answers: Vec<weft_rpc::Replier>, owed: Option<Setattr>) {
+pub(crate) fn answer_revoke(
+    node: &Node,
+    answers: Vec<weft_rpc::Replier>,
+    owed: Option<Setattr>,
+    done: bool,
+) {
     let reply = {
         let state = node.state.borrow();
         let ranges = state.lease.ranges();
@@ -840,6 +862,7 @@ pub(crate) fn answer_revoke(node: &Node, answers: Vec<weft_rpc::Replier>, owed: 
             owed,
             kept_write: named(&ranges.write),
             kept_read: named(&ranges.read),
+            done,
         }
     };
     for replier in answers {

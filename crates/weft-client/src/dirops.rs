@@ -304,7 +304,7 @@ impl Core {
         {
             return Ok(target.clone());
         }
-        let (node, _) = self.fetch_inode(ino).await?;
+        let (node, _) = self.fetch_inode(ino, Mode::None).await?;
         let target = node.state.borrow().target.clone();
         target.ok_or(Errno(libc::EINVAL))
     }

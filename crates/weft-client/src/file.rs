@@ -296,7 +296,7 @@ impl Core {
             // use; if both stay as they are, what is read then is of the moment of the answer.
             let losses = begun.losses();
             drop(begun);
-            let (_, known) = self.fetch_inode(node.ino).await?;
+            let (_, known) = self.fetch_inode(node.ino, Mode::Shared).await?;
             if let Some(begun) = self.begin_now(node, need.clone()) {
                 let state = node.state.borrow();
                 let size = state.attr.map_or(0, |attr| attr.size);

@@ -94,7 +94,7 @@ impl Core {
     /// Moves a file as it was ordered. See [`crate::Client::move_file`].
     pub async fn move_file(self: &Rc<Self>, order: MoveOrder) -> Result<Moved> {
         let ino = order.ino;
-        let (node, known) = match self.fetch_inode(ino).await {
+        let (node, known) = match self.fetch_inode(ino, Mode::Shared).await {
             Ok(found) => found,
             Err(errno) if is_gone(errno) => return Ok(Moved::default()),
             Err(errno) => return Err(errno),

@@ -28,8 +28,11 @@ impl Core {
             "a lease is asked back"
         );
         let node = self.nodes.get_or_new(revoke.ino);
-        let Some(mut wanted) = wanted_by(&revoke) else {
-            return self.on_report(&node, revoke.seq, replier);
+        let done = || {
+            (is_done(&node) && revoke.held() == LeaseMode::LeaseWrite).then(|| Mode::Read.into())
+        };
+        let Some(mut wanted) = wanted_by(&revoke).or_else(done) else {
+            return self.on_report(&node, &revoke, replier);
         };
         if !node.is_open() {
             // It will not be used here soon.
@@ -43,7 +46,7 @@ impl Core {
             let begun = state.lease.begin_giving_back(wanted, revoke.seq);
             if !begun && state.lease.giving_back_to().is_none() {
                 // Older than one that has been answered: there is nothing left to give.
-                self.answer(&node, state, None);
+                self.answer(&node, state, None, false);
                 return;
             }
             begun.then(|| state.lease.giving_back_turn()).flatten()
@@ -83,17 +86,29 @@ impl Core {
     }
 
     /// The server asks what is owed; nothing is given back.
-    fn on_report(self: &Rc<Self>, node: &Rc<Node>, seq: u64, replier: Replier) {
+    fn on_report(self: &Rc<Self>, node: &Rc<Node>, revoke: &RevokeRequest, replier: Replier) {
         let mut state = node.state.borrow_mut();
         state.answers.push(replier);
         if state.lease.giving_back_to().is_some() {
             // It is told with that.
             return;
         }
-        state.lease.report(seq);
-        let owed = self.hand_over(node, &mut state);
-        self.answer(node, state, owed);
+        let owed = if revoke.held() == LeaseMode::LeaseShared {
+            state.lease.report(revoke.seq);
+            self.hand_over(node, &mut state)
+        } else {
+            self.shown(node, &state)
+        };
+        self.answer(node, state, owed, false);
         self.leave_if_shared(node);
+    }
+
+    /// What is owed of a file that is written alone. It stays owed: replies that are on their way bring
+    /// what the server knew before.
+    fn shown(&self, node: &Node, state: &NodeState) -> Option<Setattr> {
+        let owes = state.lease.owes() && state.buffer.owes() && !state.cutting;
+        let attr = state.attr.filter(|_| owes)?;
+        Some(owed_setattr(node.ino, &attr, 0))
     }
 
     /// Ends with nothing done once this turn of giving back is void: another one, for a revocation that
@@ -160,7 +175,7 @@ impl Core {
         let again = node.is_open() && node.state.borrow().lease.mode() == Mode::None;
         if again && connection.is_open() {
             // If it is gone, the next operation on the handle finds out.
-            let _ = self.fetch_inode(node.ino).await;
+            let _ = self.fetch_inode(node.ino, Mode::Shared).await;
         }
     }
 
@@ -186,7 +201,8 @@ impl Core {
             Mode::Read | Mode::Write => {}
         }
         debug_assert!(!state.answers.is_empty() || !connection.is_open());
-        self.answer(node, state, owed);
+        let done = state.lease.mode() == Mode::Read;
+        self.answer(node, state, owed, done);
     }
 
     /// What is owed to the server, if this client owes: it is told with an answer, and kept until that
@@ -222,7 +238,13 @@ impl Core {
     }
 
     /// Answers all revocations of this inode that wait for that.
-    fn answer(&self, node: &Node, mut state: RefMut<'_, NodeState>, owed: Option<Setattr>) {
+    fn answer(
+        &self,
+        node: &Node,
+        mut state: RefMut<'_, NodeState>,
+        owed: Option<Setattr>,
+        done: bool,
+    ) {
         if std::mem::take(&mut state.unlinked) && node.is_open() {
             // The server keeps the inode for this client until it says that it has closed it.
             state.orphan = true;
@@ -231,8 +253,14 @@ impl Core {
         drop(state);
         let count = self.revocations.get() + answers.len() as u64;
         self.revocations.set(count);
-        answer_revoke(node, answers, owed);
+        answer_revoke(node, answers, owed, done);
     }
+}
+
+/// The file is written alone, was closed, and all of it is on the servers: others may as well cache it.
+fn is_done(node: &Node) -> bool {
+    let state = node.state.borrow();
+    state.lease.owns() && !node.is_open() && state.buffer.is_clean() && state.aside.is_empty()
 }
 
 /// Size and times as one that writes tells them; `more` bytes were allocated beside what others that write the file have.

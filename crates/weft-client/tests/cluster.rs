@@ -901,6 +901,7 @@ fn the_face_forgets_before_others_change() {
         a.set_invalidator(kernel.clone());
         let (_, handle) = create(&b, "f").await;
         b.write(handle, 0, pattern(1, 10), false).await.unwrap();
+        b.fsync(handle, false).await.unwrap();
         close(&b, handle).await;
         let found = a.lookup(&root(), a.root(), b"f").await.unwrap();
         assert!(found.name_leased && found.entry.as_ref().unwrap().leased);
@@ -959,7 +960,6 @@ fn what_is_written_after_a_cut_stays_though_the_lease_was_asked_back_before_it()
         let data = pattern(1, 300_000);
         a.write(handle, 0, data.clone(), false).await.unwrap();
         a.fsync(handle, false).await.unwrap();
-        let other = open(&b, "f", RW).await;
         a.write(handle, 0, data.slice(..10), false).await.unwrap();
         let kernel = Rc::new(SlowKernel {
             env: cluster.env.clone(),
@@ -983,9 +983,12 @@ fn what_is_written_after_a_cut_stays_though_the_lease_was_asked_back_before_it()
             a.write(handle, 200_000, tail.clone(), false).await.unwrap();
             kernel.holds.set(false);
         };
-        let writes = b.write(other, 0, data.slice(..10), false);
-        let (written, ()) = futures_util::future::join(writes, cuts).await;
-        written.unwrap();
+        let writes = async {
+            let other = open(&b, "f", RW).await;
+            b.write(other, 0, data.slice(..10), false).await.unwrap();
+            other
+        };
+        let (other, ()) = futures_util::future::join(writes, cuts).await;
         let mut expected = data[..100_000].to_vec();
         expected.resize(200_000, 0);
         expected.extend_from_slice(&tail);

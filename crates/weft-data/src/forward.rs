@@ -508,6 +508,10 @@ fn on_filled(node: &Rc<Node>, request: Request) {
             let losses = losses.collect::<Result<Vec<_>, Failed>>()?;
             let replaced = node.store.replace_losses(losses).await;
             replaced.map_err(|error| node.store_failed(error))?;
+            // The deletion queue has forgotten what was removed here while this member was away: nobody
+            // would remove it a second time.
+            let synced = node.store.sync_names().await;
+            synced.map_err(|error| node.store_failed(error))?;
             still_follows(&node, message.epoch)
         };
         match filled.await {

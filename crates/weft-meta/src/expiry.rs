@@ -223,7 +223,7 @@ impl Meta {
         let mut left: Vec<Unsettled> = {
             let core = self.core.borrow();
             inos.into_iter()
-                .map(|ino| Unsettled::of(&core, ino))
+                .map(|ino| Unsettled::of(&core, ino, writer))
                 .collect()
         };
         loop {
@@ -232,7 +232,7 @@ impl Meta {
                 for pair in file.unknown() {
                     let objects = wanted.entry(pair).or_default();
                     if objects.len() < OBJECTS_MAX {
-                        objects.push((at, file.object(), file.is_asynchronous()));
+                        objects.push((at, file.object(), file.asynchronous));
                     }
                 }
             }
@@ -338,14 +338,19 @@ struct Unsettled {
     ino: Ino,
     /// None: it is gone, or no regular file.
     layout: Option<Layout>,
+    /// Its writer may have left bytes on one member only.
+    asynchronous: bool,
     known: BTreeMap<PairId, u64>,
 }
 
 impl Unsettled {
-    fn of(core: &Core, ino: Ino) -> Unsettled {
+    fn of(core: &Core, ino: Ino, writer: SessionId) -> Unsettled {
         let layout = core.state.inode(ino).ok().and_then(|inode| inode.layout);
         Unsettled {
             ino,
+            asynchronous: layout
+                .as_ref()
+                .is_some_and(|layout| crate::losses::may_lack(core, writer, ino, layout)),
             layout,
             known: BTreeMap::new(),
         }
@@ -357,11 +362,6 @@ impl Unsettled {
             ino: self.ino.0,
             generation,
         }
-    }
-
-    fn is_asynchronous(&self) -> bool {
-        let layout = self.layout.as_ref();
-        layout.is_some_and(crate::losses::is_asynchronous)
     }
 
     fn pairs(&self) -> impl Iterator<Item = PairId> + '_ {

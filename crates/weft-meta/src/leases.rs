@@ -80,6 +80,9 @@ pub(crate) struct Leases {
     revoking: BTreeMap<(Ino, SessionId), Revocation>,
     /// How many replies by which a session opens an inode have not left yet.
     opening: BTreeMap<(Ino, SessionId), usize>,
+    /// Who told last what it owes of a file that it writes alone, and when it was asked. Who waited for
+    /// that is answered at once, so one is enough.
+    heard: Option<(Ino, SessionId, u64)>,
     max: usize,
 }
 
@@ -97,8 +100,20 @@ impl Leases {
             by_age: BTreeMap::new(),
             revoking: BTreeMap::new(),
             opening: BTreeMap::new(),
+            heard: None,
             max,
         }
+    }
+
+    /// A session that writes the file alone told what it owes when it was asked at `asked`.
+    pub(crate) fn note_heard(&mut self, ino: Ino, writer: SessionId, asked: u64) {
+        self.heard = Some((ino, writer, asked));
+    }
+
+    /// The session, which writes the file alone, was asked what it owes at `since` or later, and has told it.
+    pub(crate) fn is_heard(&self, ino: Ino, writer: SessionId, since: u64) -> bool {
+        self.heard
+            .is_some_and(|(of, by, asked)| of == ino && by == writer && asked >= since)
     }
 
     /// The next number of the one order of grants and revocations.

@@ -27,7 +27,7 @@ const NAMES_MAX: usize = 200_000;
 const PAGE: usize = 4_096;
 
 /// Writers of such a file may go on with what one member has.
-pub(crate) fn is_asynchronous(layout: &Layout) -> bool {
+fn is_asynchronous(layout: &Layout) -> bool {
     !matches!(
         layout.protocol(),
         Protocol::ServerSync | Protocol::ClientSync
@@ -69,6 +69,12 @@ pub(crate) fn written_of_object(
     }
 }
 
+/// What the session wrote to the file may be on one member only. Who moves it has the WRITE lease, too, but
+/// writes only its copy, to both.
+pub(crate) fn may_lack(core: &Core, session: SessionId, ino: Ino, layout: &Layout) -> bool {
+    is_asynchronous(layout) && !core.jobs.is_given(ino, session)
+}
+
 fn layout_of(core: &Core, ino: Ino) -> Option<Layout> {
     core.state.inode(ino).ok()?.layout
 }
@@ -81,14 +87,14 @@ pub(crate) fn on_unsettled(
     request: UnsettledRequest,
     replier: Replier,
 ) {
-    let may_lack = |session: SessionId| {
+    let may_lack_any = |session: SessionId| {
         let written = core.state.write_leases_of(session);
         if written.len() > FILES_MAX {
             return true;
         }
         written.into_iter().any(|ino| {
             layout_of(core, ino).is_some_and(|layout| {
-                is_asynchronous(&layout) && layout.pairs.contains(&request.pair)
+                may_lack(core, session, ino, &layout) && layout.pairs.contains(&request.pair)
             })
         })
     };
@@ -96,7 +102,7 @@ pub(crate) fn on_unsettled(
         .sessions
         .iter()
         .filter(|(_, live)| live.settled_epoch(PairId(request.pair)) < request.epoch)
-        .filter(|(session, _)| may_lack(**session));
+        .filter(|(session, _)| may_lack_any(**session));
     let sessions = u32::try_from(unsettled.count()).unwrap_or(u32::MAX);
     replier.send::<UnsettledRequest>(&UnsettledReply { sessions }, Payload::none());
 }

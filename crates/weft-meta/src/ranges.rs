@@ -13,6 +13,8 @@ use weft_types::{BLOCK_BYTES, Ino, SessionId};
 
 /// All bytes.
 pub(crate) const WHOLE: Range<u64> = 0..u64::MAX;
+/// Bytes that no file has. Who is asked for them shares the file, and gives nothing back that it uses.
+pub(crate) const BEYOND: Range<u64> = 1 << 63..u64::MAX;
 /// Disputes over a file after which ranges are not widened any more, and how many each session that has
 /// a part adds: to find its place costs each writer of a part of its own about one.
 const DISPUTES: u32 = 8;

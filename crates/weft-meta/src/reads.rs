@@ -67,20 +67,26 @@ fn is_file(inode: &Inode) -> bool {
         .is_some_and(|attr| attr.kind == FileKind::Regular as i32)
 }
 
-/// Another session owns size and times of this inode: it is asked to share them. Several may have made
-/// it larger: they are asked, unless they have been since `since`.
+/// Other sessions own size and times of this inode: they are asked, unless they have been since `since`.
+/// What they have to give back depends on what the lease is for.
 fn owned_elsewhere(
     meta: &Rc<Meta>,
     core: &mut Core,
     session: SessionId,
     inode: &Inode,
-    since: u64,
+    (lease, since): (LeaseMode, u64),
 ) -> Option<Conflict> {
     if !is_file(inode) {
         return None;
     }
-    let to = (LeaseMode::LeaseRead, since);
-    meta.revoke(core, ino_of(inode), session, to, false)
+    let ino = ino_of(inode);
+    match lease {
+        LeaseMode::LeaseNone => meta.hear(core, ino, session, since),
+        LeaseMode::LeaseShared => meta.share(core, ino, session, since),
+        LeaseMode::LeaseRead | LeaseMode::LeaseWrite => {
+            meta.revoke(core, ino, session, (LeaseMode::LeaseRead, since), false)
+        }
+    }
 }
 
 fn grants(meta: &Rc<Meta>, core: &mut Core, session: SessionId, inos: &[Ino]) -> Vec<Lease> {
@@ -128,7 +134,8 @@ fn lookup(
             answer::<LookupRequest>(meta, core, seen, reply, replier);
         }
         Ok(Some(inode)) => {
-            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode, since) {
+            let asked = (LeaseMode::LeaseNone, since);
+            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode, asked) {
                 let connection = connection.clone();
                 return meta.wait_for(
                     core,
@@ -182,7 +189,8 @@ fn get_inode(
     match core.state.inode(ino) {
         Err(errno) => refuse(meta, core, seen, errno.into(), replier),
         Ok(inode) => {
-            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode, since) {
+            let asked = (request.lease(), since);
+            if let Some(conflict) = owned_elsewhere(meta, core, session, &inode, asked) {
                 let connection = connection.clone();
                 return meta.wait_for(
                     core,

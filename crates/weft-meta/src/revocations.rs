@@ -5,7 +5,7 @@
 //! come back; nobody else waits.
 
 use crate::leases::{Ask, Held, Revocation};
-use crate::ranges::{self, Kept, WHOLE};
+use crate::ranges::{self, BEYOND, Kept, WHOLE};
 use crate::reads::refuse_gone;
 use crate::server::{Core, Meta};
 use std::collections::BTreeMap;
@@ -161,9 +161,7 @@ impl Meta {
             return Some(Conflict::Inode(ino));
         }
         let mut conflict = None;
-        if let Some(writer) = core.state.write_lease(ino)
-            && writer != but
-        {
+        if let Some(writer) = core.writer_beside(ino, but) {
             self.begin_revocation(core, ino, writer, Ask::Down(to), unlinking);
             conflict = Some(Conflict::Inode(ino));
         }
@@ -190,6 +188,48 @@ impl Meta {
             conflict = Some(Conflict::Return);
         }
         conflict
+    }
+
+    /// Asks others for size and times, and takes nothing from who writes alone. None: they are what they
+    /// were at some moment since `since`.
+    pub(crate) fn hear(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        but: SessionId,
+        since: u64,
+    ) -> Option<Conflict> {
+        if core.settling.contains(&ino) {
+            return Some(Conflict::Inode(ino));
+        }
+        match core.writer_beside(ino, but) {
+            Some(writer) if core.leases.is_heard(ino, writer, since) => None,
+            Some(writer) => {
+                self.begin_revocation(core, ino, writer, Ask::Report, false);
+                Some(Conflict::Inode(ino))
+            }
+            None => self.ask_sizes(core, ino, but, since),
+        }
+    }
+
+    /// Asks who writes alone to let another have the file open, and to keep the bytes that it uses. Then
+    /// as [`Meta::hear`].
+    pub(crate) fn share(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        but: SessionId,
+        since: u64,
+    ) -> Option<Conflict> {
+        let Some(writer) = core.writer_beside(ino, but) else {
+            return self.hear(core, ino, but, since);
+        };
+        let ask = Ask::Part {
+            span: BEYOND,
+            write: false,
+        };
+        self.begin_revocation(core, ino, writer, ask, false);
+        Some(Conflict::Inode(ino))
     }
 
     /// Asks those that write a file, besides `but`, how large they have made it.
@@ -375,10 +415,14 @@ impl Meta {
         core: &mut Core,
         ino: Ino,
         session: SessionId,
-        revocation: Revocation,
+        mut revocation: Revocation,
         reply: RevokeReply,
     ) {
         tracing::trace!(%session, %ino, ?revocation, ?reply, "a lease is given back");
+        let is_alone = core.state.write_lease(ino) == Some(session);
+        if reply.done && is_alone && revocation.ask == Ask::Report {
+            revocation.ask = Ask::Down(LeaseMode::LeaseRead);
+        }
         let kept = Kept {
             write: ranges::set_of(&reply.kept_write),
             read: ranges::set_of(&reply.kept_read),
@@ -388,6 +432,9 @@ impl Meta {
             self.shrink(core, ino, session, &revocation.ask, &kept);
         }
         match revocation.ask {
+            Ask::Report if is_alone => {
+                core.leases.note_heard(ino, session, revocation.seq);
+            }
             // What it had else stays.
             Ask::Report => core.ranges.keep(ino, session, kept),
             Ask::Part { .. } => {
@@ -605,6 +652,12 @@ impl Core {
     /// whatever leases others have; and for who is to move it, which changes nothing of it.
     pub(crate) fn is_there_for(&self, ino: Ino, session: SessionId) -> bool {
         self.state.is_there_for(ino, session) || self.jobs.is_given(ino, session)
+    }
+
+    /// Who writes an inode alone, if it is another than `but`.
+    fn writer_beside(&self, ino: Ino, but: SessionId) -> Option<SessionId> {
+        let writer = self.state.write_lease(ino);
+        writer.filter(|writer| *writer != but)
     }
 
     /// What a session has told is in this batch; its renewals are answered after that.

@@ -54,26 +54,69 @@ fn a_change_first_takes_what_others_have_cached() {
         assert_eq!((mode_of(&leases, ino), mode_of(&leases, 1)), (WRITE, READ));
         let seq = leases.iter().find(|lease| lease.ino == 1).unwrap().seq;
 
-        // The size is asked from who owns it, and it shares the file then.
+        // The size is asked from who owns it, and it writes on; or it does not write any more.
         *b.manners.owed.borrow_mut() = Some(Setattr {
             size: Some(4711),
             allocated: Some(8192),
             ..Default::default()
         });
         let found = a.lookup(1, "f").await.unwrap();
-        assert_eq!(b.manners.asked.borrow()[..], [(ino, READ, false)]);
+        assert_eq!(b.manners.asked.borrow()[..], [(ino, SHARED, false)]);
         assert_eq!(found.inode.unwrap().attr.unwrap().size, 4711);
+        assert_eq!(mode_of(&found.leases, ino), NONE);
+        let own = b.inode(ino).await.unwrap();
+        assert_eq!(mode_of(&own.leases, ino), WRITE);
+        b.manners.done.set(true);
+        let found = a.lookup(1, "f").await.unwrap();
+        assert_eq!(b.manners.asked.borrow()[1..], [(ino, SHARED, false)]);
         assert_eq!(mode_of(&found.leases, ino), READ);
         assert!(found.leases.iter().all(|lease| lease.seq > seq));
 
         // Both read now; to write one has to take the other's lease.
         let (_, leases) = a.done(op::Op::WriteLease(whole(ino))).await;
         assert_eq!(mode_of(&leases, ino), WRITE);
-        assert_eq!(b.manners.asked.borrow()[1..], [(ino, SHARED, false)]);
+        assert_eq!(b.manners.asked.borrow()[2..], [(ino, SHARED, false)]);
         // A listing leaves out what another writes.
         let listed = b.list(1, true).await;
         assert!(listed.entries[0].inode.is_none());
         assert_eq!(mode_of(&listed.leases, 1), READ);
+        server.stop().await;
+    });
+}
+
+#[test]
+fn who_opens_what_another_writes_shares_it() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        b.keep_alive();
+        let ino = a.create(1, "f").await;
+        let kept = proto::Range {
+            start: 0,
+            end: 1 << 63,
+        };
+        a.manners.kept.borrow_mut()[0] = vec![kept];
+        let shared = proto::LeaseMode::LeaseShared;
+        let opened = b.inode_for(ino, shared).await.unwrap();
+        assert_eq!(mode_of(&opened.leases, ino), SHARED);
+        assert!(
+            opened
+                .leases
+                .iter()
+                .all(|lease| lease.ino != ino || lease.end == 0),
+            "no bytes"
+        );
+        // For that, and for the size.
+        let asked = [(ino, SHARED, false); 2];
+        assert_eq!(a.manners.asked.borrow()[..], asked);
+        // One that keeps nothing does not write it any more.
+        let other = a.create(1, "g").await;
+        a.manners.kept.take();
+        let opened = b.inode_for(other, shared).await.unwrap();
+        assert_eq!(mode_of(&opened.leases, other), READ);
         server.stop().await;
     });
 }

@@ -382,6 +382,16 @@ impl Store {
         all.try_for_each_concurrent(SYNCS, sync).await
     }
 
+    /// Makes all creations and removals of objects so far survive a power cut.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub async fn sync_names(&self) -> Result<()> {
+        let all = stream::iter(self.0.objects.unsynced().into_iter().map(Ok));
+        let sync = |number| self.0.objects.sync_names_in(number);
+        all.try_for_each_concurrent(SYNCS, sync).await
+    }
+
     /// Checksums of a region of an object, from what its blocks hold now.
     ///
     /// # Errors

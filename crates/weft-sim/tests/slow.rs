@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, CreateFlags, Cred, HandleId, OpenFlags, Policy, Settings};
@@ -50,12 +51,12 @@ async fn client(cluster: &Cluster, name: &str) -> Client {
     connecting.await.unwrap()
 }
 
-async fn create(client: &Client, name: &[u8]) -> (u64, HandleId) {
+async fn create(client: &Client, name: &[u8], sync: bool) -> (u64, HandleId) {
     let flags = CreateFlags {
         exclusive: true,
         open: OpenFlags {
             write: true,
-            sync: true,
+            sync,
             ..OpenFlags::default()
         },
     };
@@ -73,7 +74,7 @@ fn a_read_ends_well_however_long_its_bytes_take_to_come() {
         let cluster = cluster(&world, false).await;
         let content: Bytes = (0..BYTES).map(|at| (at % 251) as u8).collect();
         let writer = client(&cluster, "writer").await;
-        let (ino, handle) = create(&writer, b"file").await;
+        let (ino, handle) = create(&writer, b"file", true).await;
         let written = writer.write(handle, 0, content.clone(), false).await;
         assert_eq!(written, Ok(BYTES));
         writer.release(handle, None).await.unwrap();
@@ -106,7 +107,7 @@ fn a_server_that_cannot_be_reached_is_waited_for_until_it_is_out_of_service() {
         world.clone().block_on(async move {
             let cluster = cluster(&world, true).await;
             let writer = client(&cluster, "writer").await;
-            let (_, handle) = create(&writer, b"file").await;
+            let (_, handle) = create(&writer, b"file", true).await;
             // It has been connected to neither of them. Leads of both kinds of stripes are cut off.
             let gone = format!("data0.{}", seed % 2);
             world.net().isolate(&gone);
@@ -143,7 +144,7 @@ fn who_reads_what_another_has_written_waits_for_no_timer() {
             client(&cluster, "one").await,
             client(&cluster, "other").await,
         ];
-        let (ino, written) = create(&one, b"file").await;
+        let (ino, written) = create(&one, b"file", true).await;
         let flags = OpenFlags {
             read: true,
             write: true,
@@ -170,5 +171,67 @@ fn who_reads_what_another_has_written_waits_for_no_timer() {
             waited[waited.len() / 2] < Duration::from_micros(500),
             "{waited:?}"
         );
+    });
+}
+
+#[test]
+fn nobody_waits_for_what_a_writer_has_still_to_write_but_who_reads_it() {
+    const PART: usize = 8 << 20;
+    const AT_ONCE: Duration = Duration::from_millis(100);
+    let world = World::new(1);
+    world.set_limit(600 * SECOND);
+    world.clone().block_on(async move {
+        let cluster = cluster(&world, true).await;
+        let [one, other] = [
+            client(&cluster, "one").await,
+            client(&cluster, "other").await,
+        ];
+        let slow = Pace {
+            rate: 4 << 20,
+            ..Pace::default()
+        };
+        for member in ["data0.0", "data0.1"] {
+            world.net().set_pace("one", member, slow.clone());
+        }
+        let began = Cell::new(world.now());
+        let at_once = |what: &str| {
+            let took = world.now() - began.replace(world.now());
+            assert!(took < AT_ONCE, "{what}: {took:?}");
+        };
+        let (ino, first) = create(&one, b"file", false).await;
+        let data = |byte: u8| Bytes::from(vec![byte; PART]);
+        one.write(first, 0, data(1), false).await.unwrap();
+        at_once("buffered");
+        let cred = Cred::default();
+        for part in 1..3 {
+            let found = other.lookup(&cred, other.root(), b"file").await.unwrap();
+            assert_eq!(found.entry.unwrap().attr.size, (part * PART) as u64);
+            at_once("looked up");
+            let known = other.getattr(ino).await.unwrap();
+            assert_eq!(known.attr.size, (part * PART) as u64);
+            at_once("attributes");
+            // It writes alone as before.
+            let end = (part * PART) as u64;
+            one.write(first, end, data(1), false).await.unwrap();
+            at_once("written on");
+        }
+        let flags = OpenFlags {
+            read: true,
+            write: true,
+            ..OpenFlags::default()
+        };
+        let second = other.open(&cred, ino, flags).await.unwrap();
+        at_once("opened");
+        let end = 3 * PART as u64;
+        other.write(second, end, data(2), false).await.unwrap();
+        at_once("written beside it");
+        let found = one.getattr(ino).await.unwrap();
+        assert_eq!(found.attr.size, end + PART as u64);
+        at_once("attributes of both");
+        let read = other.read(second, end - 4096, 8192).await.unwrap().concat();
+        assert!(read[..4096] == data(1)[..4096] && read[4096..] == data(2)[..4096]);
+        assert!(world.now() - began.get() > SECOND, "it was written already");
+        other.fsync(second, false).await.unwrap();
+        one.fsync(first, false).await.unwrap();
     });
 }

@@ -68,6 +68,8 @@ pub struct Manners {
     pub owed: RefCell<Option<Setattr>>,
     /// Bytes that it keeps to write, and to read, when a part is asked back.
     pub kept: RefCell<[Vec<weft_wire::proto::Range>; 2]>,
+    /// Has READ when it has been asked for size and times.
+    pub done: Cell<bool>,
     /// Does not answer.
     pub deaf: Cell<bool>,
     pub states: RefCell<Vec<PairState>>,
@@ -133,6 +135,7 @@ impl Client {
                     owed: mine.owed.borrow_mut().take(),
                     kept_write,
                     kept_read,
+                    done: mine.done.get(),
                 };
                 request
                     .replier
@@ -257,12 +260,17 @@ impl Client {
     }
 
     pub async fn inode(&self, ino: u64) -> Result<GetInodeReply, CallError> {
+        self.inode_for(ino, LeaseMode::LeaseRead).await
+    }
+
+    pub async fn inode_for(&self, ino: u64, lease: LeaseMode) -> Result<GetInodeReply, CallError> {
         let (session, epoch) = (self.session, self.epoch);
         self.call(&GetInodeRequest {
             session,
             epoch,
             cred: Some(Client::root()),
             ino,
+            lease: lease as i32,
         })
         .await
     }

@@ -173,7 +173,16 @@ impl Objects {
             let synced = object.file().sync_data().await;
             self.io("sync", &object, synced)?;
         }
-        let number = fan_out(id);
+        self.sync_names_in(fan_out(id)).await
+    }
+
+    /// The sub-directories with creations or removals that a power cut would undo.
+    pub fn unsynced(&self) -> Vec<u8> {
+        self.unsynced_dirs.borrow().keys().copied().collect()
+    }
+
+    /// Makes creations and removals in a sub-directory survive a power cut.
+    pub async fn sync_names_in(&self, number: u8) -> Result<()> {
         let unsynced = self.unsynced_dirs.borrow().get(&number).copied();
         if let Some(change) = unsynced {
             let sub = self.dir.join(format!("{number:02x}"));
