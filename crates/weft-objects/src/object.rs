@@ -351,12 +351,15 @@ impl Objects {
             let page = self.page(object, group).await?;
             let from = blocks.start.max(group.index * GROUP_BLOCKS);
             let to = blocks.end.min((group.index + 1) * GROUP_BLOCKS);
-            let mut run = vec![0; ((to - from) * BLOCK_BYTES) as usize];
+            // Where the file ends, the content does: who patches a short last block writes what he is given.
+            let end = (block_at(to - 1) + BLOCK_BYTES).min(object.physical.get());
+            let mut run = vec![0; end.saturating_sub(block_at(from)) as usize];
             for block in from..to {
                 let verdict = match object.file().read_at(block_at(block), PAGE).await {
                     Ok(content) => {
                         let at = ((block - from) * BLOCK_BYTES) as usize;
-                        run[at..at + content.len()].copy_from_slice(&content);
+                        let known = run.iter_mut().skip(at);
+                        known.zip(&content).for_each(|(to, from)| *to = *from);
                         let entry = page.entries.borrow().get(block % GROUP_BLOCKS);
                         entry.judge(&content)
                     }

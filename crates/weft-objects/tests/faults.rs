@@ -234,6 +234,24 @@ fn an_exhausted_list_becomes_exact_again_when_there_is_room() {
 }
 
 #[test]
+fn a_read_that_fails_once_does_not_make_the_object_longer() {
+    real::run(|_| async {
+        let disk = Disk::default();
+        let id = numbered(0x77);
+        let store = open(&disk).await;
+        write(&store, id, 0, vec![1; 5000]).await.unwrap();
+        // The last block is read to be written in part.
+        disk.unreadable_once("77.0", 0..u64::MAX);
+        write(&store, id, 4200, vec![2; 10]).await.unwrap();
+        assert_eq!(store.length(id).await.unwrap(), 5000);
+        let content = store.read(id, 4096, 8192).await.unwrap().concat();
+        let expected = [vec![1; 104], vec![2; 10], vec![1; 790]].concat();
+        assert!(content == expected);
+    })
+    .unwrap();
+}
+
+#[test]
 fn sectors_that_cannot_be_read_are_bad_blocks_and_heal() {
     real::run(|_| async {
         let disk = Disk::default();

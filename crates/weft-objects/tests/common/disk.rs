@@ -136,6 +136,8 @@ struct Switches {
     room: Cell<Option<usize>>,
     /// Reads that touch these bytes of any file whose name contains the string fail.
     unreadable: RefCell<Option<(String, std::ops::Range<u64>)>>,
+    /// Only the first of them.
+    once: Cell<bool>,
     /// Writes to files whose name contains the string fail.
     unwritable: RefCell<Option<String>>,
     dice: RefCell<Option<Dice>>,
@@ -180,6 +182,12 @@ impl Disk {
 
     pub fn unreadable(&self, name: &str, bytes: std::ops::Range<u64>) {
         *self.switches.unreadable.borrow_mut() = Some((name.to_owned(), bytes));
+    }
+
+    /// As [`Disk::unreadable`], for one read.
+    pub fn unreadable_once(&self, name: &str, bytes: std::ops::Range<u64>) {
+        self.unreadable(name, bytes);
+        self.switches.once.set(true);
     }
 
     pub fn unwritable(&self, name: Option<&str>) {
@@ -436,11 +444,20 @@ impl FileDriver for MemoryFile {
         async move {
             disk.linger().await;
             disk.alive()?;
-            if let Some((which, bytes)) = &*disk.switches.unreadable.borrow() {
-                let end = offset + length as u64;
-                if name.contains(which) && offset < bytes.end && bytes.start < end {
-                    return Err(errno(EIO));
+            let fails = disk
+                .switches
+                .unreadable
+                .borrow()
+                .as_ref()
+                .is_some_and(|(which, bytes)| {
+                    let end = offset + length as u64;
+                    name.contains(which) && offset < bytes.end && bytes.start < end
+                });
+            if fails {
+                if disk.switches.once.take() {
+                    disk.switches.unreadable.take();
                 }
+                return Err(errno(EIO));
             }
             let bytes = content.borrow().read(offset, length);
             disk.linger().await;
