@@ -142,15 +142,18 @@ fn a_writer_goes_on_with_one_copy_and_a_sync_waits_for_both() {
                 cluster.env.timeout(WHILE, sync).await.is_err(),
                 "{protocol:?}"
             );
-            // Nobody else sees the file before both have it.
+            // Nobody else reads the file before both have it.
             let b = cluster.client().await;
-            let cred = root();
-            let looked = b.lookup(&cred, b.root(), b"f");
-            assert!(cluster.env.timeout(WHILE, looked).await.is_err());
+            let found = b.lookup(&root(), b.root(), b"f").await.unwrap();
+            let known = found.entry.unwrap().attr;
+            assert_eq!(known.size, 8 * MIB as u64);
+            let other = b.open(&root(), known.ino, RO).await.unwrap();
+            let reading = b.read(other, 0, 4096);
+            assert!(cluster.env.timeout(WHILE, reading).await.is_err());
             store.copies_hang.set(false);
             a.fsync(handle, false).await.unwrap();
             assert_eq!(a.figures().owed_bytes, 0);
-            b.lookup(&root(), b.root(), b"f").await.unwrap();
+            assert!(read(&b, other, 8 * MIB).await == data);
         });
     }
 }
