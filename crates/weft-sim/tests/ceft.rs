@@ -64,8 +64,9 @@ fn at_saturation_mirroring_costs_the_half_that_the_second_copy_takes() {
     assert!(all > 1.7 * half, "{all} beside {half}");
     for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
         let raw = point(&small(protocol), 8).raw;
+        // Half the servers alone do not use all of their links either.
         assert!(
-            (0.85..1.0).contains(&(raw / half)),
+            (0.85..1.02).contains(&(raw / half)),
             "{protocol:?}: {raw} beside {half}"
         );
     }
