@@ -168,8 +168,11 @@ impl Meta {
         self: &Rc<Self>,
         core: &mut Core,
         session: SessionId,
-        inos: Vec<Ino>,
+        mut inos: Vec<Ino>,
     ) {
+        // A session may be taken up again meanwhile. To settle a file twice would take away the lease that
+        // it has been given after the first time.
+        inos.retain(|ino| core.settled_of.insert((*ino, session)));
         core.settling.extend(&inos);
         tracing::warn!(%session, files = inos.len(),
             "settling files whose leases were given back as the last reign ended");
@@ -308,6 +311,7 @@ impl Meta {
     fn settled(self: &Rc<Self>, file: Unsettled, writer: SessionId) {
         let core = &mut *self.core.borrow_mut();
         let ino = file.ino;
+        core.settled_of.remove(&(ino, writer));
         let Ok(inode) = core.state.inode(ino) else {
             core.settling.remove(&ino);
             return self.retry(core, ino);

@@ -66,6 +66,8 @@ pub(crate) struct Core {
     /// Files whose sizes are being found again although their WRITE lease's holder is back: nobody
     /// gets a lease on them meanwhile, nor changes them.
     pub settling: BTreeSet<Ino>,
+    /// Of which writers, whose leases were given back as the last reign ended.
+    pub settled_of: BTreeSet<(Ino, SessionId)>,
     pub sessions: BTreeMap<SessionId, Live>,
     /// Sessions of an earlier reign that are neither back nor ending.
     pub away: usize,
@@ -133,6 +135,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         parking: Parking::default(),
         ranges: Ranges::default(),
         settling: BTreeSet::new(),
+        settled_of: BTreeSet::new(),
         jobs: Jobs::default(),
         lock_waiters: LockWaiters::default(),
         view,
