@@ -5,6 +5,7 @@ use crate::leases::{Admission, Mode, Need, WHOLE, Wanted};
 use crate::locks::Locks;
 use crate::node::{FileLayout, Node, NodeTable};
 use crate::pairs::{Object, Pairs};
+use crate::revoke::GivingBack;
 use crate::session::{Link, Session};
 use crate::settings::Settings;
 use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
@@ -19,7 +20,8 @@ use weft_env::Env;
 use weft_rpc::{Connection, Request};
 use weft_wire::proto::{
     self, GetInodeRequest, Inode, Lease, LeaseMode, LeaseRangeRequest, LockFreed, OpReply,
-    PairStates, RenewRequest, RevokeReply, RevokeRequest, Setattr, SharedLease, Time, op,
+    PairEpoch, PairStates, RenewRequest, RevokeReply, RevokeRequest, Setattr, SharedLease, Time,
+    op,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -36,6 +38,7 @@ pub(crate) struct Core {
     /// Leases whose giving back may not have reached the server, with what was owed: kept until a
     /// later answer on the same connection proves that it has.
     pub unconfirmed: RefCell<Vec<GivenBack>>,
+    pub giving_back: GivingBack,
     /// Creates so far.
     pub creates: Cell<u64>,
     /// Those whose answers, late perhaps, may still open files: by their numbers, with the connection
@@ -157,6 +160,7 @@ impl Core {
             writeback: Writeback::new(&settings),
             invalidator: RefCell::default(),
             unconfirmed: RefCell::default(),
+            giving_back: GivingBack::default(),
             creates: Cell::new(0),
             creating: RefCell::default(),
             created: Notify::new(),
@@ -313,8 +317,8 @@ impl Core {
         }
     }
 
-    /// What the server says of an inode, and the leases that came with it, not taken yet.
-    /// Asks the server for an inode, to hold `lease` or to know what it is like now.
+    /// Asks the server for an inode, to hold `lease` or (NONE) to know what it is like now. The leases
+    /// that come with it are not taken yet.
     pub async fn ask_inode(
         self: &Rc<Self>,
         ino: u64,
@@ -657,15 +661,21 @@ impl Core {
             .session
             .ask(self, |link| {
                 count.set(self.unconfirmed.borrow().len());
-                RenewRequest {
-                    session: link.session,
-                    epoch: link.epoch,
-                    settled: self.pairs.settled(),
-                }
+                self.renewal(link, self.pairs.settled())
             })
             .await?;
         self.renewed(link.generation, count.get());
         Ok(())
+    }
+
+    /// Renews the session, and tells what the service waits for.
+    pub fn renewal(&self, link: &Link, settled: Vec<PairEpoch>) -> RenewRequest {
+        RenewRequest {
+            session: link.session,
+            epoch: link.epoch,
+            settled,
+            giving_back: self.giving_back.inos(),
+        }
     }
 
     /// Open inodes, WRITE leases, and files that are written beside others, for taking the session up.

@@ -4,7 +4,9 @@
 use crate::core::{Core, GivenBack, answer_revoke, wanted_by};
 use crate::leases::{Mode, Phase, WHOLE};
 use crate::node::{Node, NodeState};
-use std::cell::RefMut;
+use std::cell::{RefCell, RefMut};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_rpc::{Connection, Replier};
@@ -12,6 +14,40 @@ use weft_wire::proto::{LeaseMode, RevokeRequest, Setattr};
 
 /// A reply that waits for its commit comes within this.
 const GRANT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Inodes whose leases are being given back and wait for data servers only. These have a patience of
+/// their own, so the service waits as well; for the kernel it does not wait beyond the term.
+#[derive(Default)]
+pub(crate) struct GivingBack {
+    /// How many turns of each: one that is void ends when it pleases.
+    turns: RefCell<BTreeMap<u64, usize>>,
+}
+
+struct WaitsForPairs<'a>(&'a GivingBack, u64);
+
+impl GivingBack {
+    pub fn inos(&self) -> Vec<u64> {
+        self.turns.borrow().keys().copied().collect()
+    }
+
+    /// Until the answer is dropped.
+    fn note(&self, ino: u64) -> WaitsForPairs<'_> {
+        *self.turns.borrow_mut().entry(ino).or_default() += 1;
+        WaitsForPairs(self, ino)
+    }
+}
+
+impl Drop for WaitsForPairs<'_> {
+    fn drop(&mut self) {
+        let WaitsForPairs(GivingBack { turns }, ino) = self;
+        if let Entry::Occupied(mut turns) = turns.borrow_mut().entry(*ino) {
+            *turns.get_mut() -= 1;
+            if *turns.get() == 0 {
+                turns.remove();
+            }
+        }
+    }
+}
 
 impl Core {
     /// A revocation came. Notes it at once, so that grants are ordered against it; the rest is done
@@ -146,6 +182,7 @@ impl Core {
                 return;
             }
             node.state.borrow_mut().lease.set_phase(Phase::Closing);
+            let waits_for_pairs = self.giving_back.note(node.ino);
             self.uses_end(node).await;
             if is_void() {
                 return;
@@ -157,6 +194,7 @@ impl Core {
             } else if let Err(errno) = self.flush_data(node).await {
                 tracing::warn!(ino = node.ino, %errno, "write-back for a revocation failed");
             }
+            drop(waits_for_pairs);
             // Pages that were held, or have come since, under a use that has ended by now.
             if forgets && (!forgotten || node.state.borrow().lease.served() != served) {
                 self.invalidate(node).await;

@@ -17,8 +17,7 @@ use tokio::sync::Notify;
 use weft_env::{Env, Mono};
 use weft_rpc::{CallError, Connection, Handler, Local, Payload};
 use weft_wire::proto::{
-    ChangeReply, ChangeRequest, Identity, Op, RenewRequest, SessionReply, SessionRequest, identity,
-    op,
+    ChangeReply, ChangeRequest, Identity, Op, SessionReply, SessionRequest, identity, op,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -521,20 +520,17 @@ impl Session {
                 }
             };
             let sent = env.now();
-            let (unconfirmed, settled) = match core.upgrade() {
-                Some(core) => (core.unconfirmed.borrow().len(), core.pairs.settled()),
-                None => return,
+            let (unconfirmed, request) = {
+                let Some(core) = core.upgrade() else { return };
+                let settled = core.pairs.settled();
+                if !is_due && settled == told {
+                    continue;
+                }
+                told.clone_from(&settled);
+                let unconfirmed = core.unconfirmed.borrow().len();
+                (unconfirmed, core.renewal(&link, settled))
             };
-            if !is_due && settled == told {
-                continue;
-            }
-            told.clone_from(&settled);
             renewed = Some(sent);
-            let request = RenewRequest {
-                session: link.session,
-                epoch: link.epoch,
-                settled,
-            };
             let call = link.connection.call(&request, Payload::none());
             let answer = env.timeout(pause, call).await;
             let Some(core) = core.upgrade() else { return };

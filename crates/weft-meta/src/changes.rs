@@ -116,7 +116,7 @@ fn change(
         return replier.fail(failed);
     }
     if let Op::Relayout(relayout) = op
-        && core.settling.contains(&Ino(relayout.ino))
+        && core.settling.has(Ino(relayout.ino))
     {
         // Its size is being found from the objects that it has now.
         return replier.fail(Failed::Errno(libc::EBUSY));

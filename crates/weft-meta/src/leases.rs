@@ -67,7 +67,8 @@ pub(crate) struct Revocation {
     pub unlinking: bool,
     /// A reply by which the session opens the inode left after it: the answer may not know of that.
     pub crossed: bool,
-    /// When it was asked for: a session that has not answered by its term ends.
+    /// When it was asked for, or the session last said that it waits for data servers only: one that
+    /// has not answered in its term from then on ends.
     pub since: Mono,
 }
 
@@ -87,7 +88,7 @@ pub(crate) struct Leases {
 }
 
 /// Where the sessions of an inode are, in a table by both.
-fn all_of(ino: Ino) -> RangeInclusive<(Ino, SessionId)> {
+pub(crate) fn all_of(ino: Ino) -> RangeInclusive<(Ino, SessionId)> {
     (ino, SessionId(0))..=(ino, SessionId(u64::MAX))
 }
 
@@ -367,6 +368,13 @@ impl Leases {
             .map(|((ino, _), revocation)| (*ino, revocation.clone()))
     }
 
+    /// The session gives its lease on it back as fast as data servers let it: its term begins anew.
+    pub(crate) fn still_given_back(&mut self, ino: Ino, session: SessionId, now: Mono) {
+        if let Some(revocation) = self.revoking.get_mut(&(ino, session)) {
+            revocation.since = now;
+        }
+    }
+
     /// This server stood still for so long: it neither heard answers nor could be asked again. That
     /// time does not count for what was asked before `now`.
     pub(crate) fn stood_still(&mut self, now: Mono, late: Duration) {
@@ -479,6 +487,11 @@ mod tests {
         leases.stood_still(Mono(50), Duration::from_nanos(100));
         assert_eq!(leases.silent_since(Mono(51)), [A]);
         assert!(leases.silent_since(Mono(50)).is_empty());
+        leases.still_given_back(Ino(1), B, Mono(60));
+        assert_eq!(leases.silent_since(Mono(51)), [A]);
+        leases.still_given_back(Ino(1), A, Mono(60));
+        assert!(leases.silent_since(Mono(60)).is_empty());
+        assert_eq!(leases.silent_since(Mono(61)), [A]);
         assert!(leases.end_revocation(Ino(1), A, first.seq).is_some());
         assert!(!leases.is_disputed(Ino(1)));
     }

@@ -24,6 +24,7 @@ mod revocations;
 mod server;
 mod sessions;
 mod settings;
+mod settle;
 mod startup;
 mod status;
 

@@ -129,29 +129,26 @@ impl Meta {
     /// unless somebody writes it, who knows better.
     async fn found_again(self: &Rc<Self>, ino: Ino, generation: u32) {
         for _ in 0..ATTEMPTS {
-            {
+            let is_free = {
                 let core = &mut *self.core.borrow_mut();
                 let is_it =
                     layout_of(core, ino).is_some_and(|layout| layout.generation == generation);
                 if !is_it
                     || core.state.write_lease(ino).is_some()
                     || core.state.is_shared(ino)
-                    || core.settling.contains(&ino)
+                    || core.settling.has(ino)
                 {
                     return;
                 }
                 // Whoever caches its size drops it.
                 let to = (LeaseMode::LeaseNone, 0);
                 let conflict = self.revoke(core, ino, SessionId(0), to, false);
-                if conflict.is_none() {
-                    core.settling.insert(ino);
-                    break;
-                }
+                conflict.is_none() && core.settling.begin(ino, SessionId(0))
+            };
+            if is_free {
+                return self.settle(SessionId(0), SessionId(0), vec![ino]).await;
             }
             self.env.sleep(AGAIN).await;
-        }
-        if self.core.borrow().settling.contains(&ino) {
-            self.settle(SessionId(0), SessionId(0), vec![ino]).await;
         }
     }
 }

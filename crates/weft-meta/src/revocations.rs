@@ -157,7 +157,7 @@ impl Meta {
         (to, since): (LeaseMode, u64),
         unlinking: bool,
     ) -> Option<Conflict> {
-        if core.settling.contains(&ino) {
+        if core.settling.has(ino) {
             return Some(Conflict::Inode(ino));
         }
         let mut conflict = None;
@@ -199,7 +199,7 @@ impl Meta {
         but: SessionId,
         since: u64,
     ) -> Option<Conflict> {
-        if core.settling.contains(&ino) {
+        if core.settling.has(ino) {
             return Some(Conflict::Inode(ino));
         }
         match core.writer_beside(ino, but) {
@@ -266,7 +266,7 @@ impl Meta {
         write: bool,
     ) -> Option<Conflict> {
         // What was asked before comes first; and its own lease must not be growing while it shrinks.
-        if core.settling.contains(&ino)
+        if core.settling.has(ino)
             || core.parking.is_claimed(ino, span)
             || core.leases.is_revoking(ino, but)
         {
@@ -576,7 +576,7 @@ impl Meta {
             },
             write: false,
         };
-        if core.settling.contains(&ino) || !core.is_there_for(ino, session) {
+        if core.settling.has(ino) || !core.is_there_for(ino, session) {
             return None;
         }
         match core.state.write_lease(ino) {

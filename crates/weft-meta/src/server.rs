@@ -13,6 +13,7 @@ use crate::pairs::Pairs;
 use crate::ranges::Ranges;
 use crate::revocations::Parking;
 use crate::sessions::Live;
+use crate::settle::Settling;
 use crate::{MetaError, Settings, startup};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,11 +64,7 @@ pub(crate) struct Core {
     pub parking: Parking,
     /// Which bytes each session has of the files that several write.
     pub ranges: Ranges,
-    /// Files whose sizes are being found again although their WRITE lease's holder is back: nobody
-    /// gets a lease on them meanwhile, nor changes them.
-    pub settling: BTreeSet<Ino>,
-    /// Of which writers, whose leases were given back as the last reign ended.
-    pub settled_of: BTreeSet<(Ino, SessionId)>,
+    pub settling: Settling,
     pub sessions: BTreeMap<SessionId, Live>,
     /// Sessions of an earlier reign that are neither back nor ending.
     pub away: usize,
@@ -134,8 +131,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
         leases: Leases::new(epoch.0 << SEQ_EPOCH_SHIFT, LEASES_MAX),
         parking: Parking::default(),
         ranges: Ranges::default(),
-        settling: BTreeSet::new(),
-        settled_of: BTreeSet::new(),
+        settling: Settling::default(),
         jobs: Jobs::default(),
         lock_waiters: LockWaiters::default(),
         view,

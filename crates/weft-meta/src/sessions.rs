@@ -345,8 +345,12 @@ pub(crate) fn on_renew(
     match core.check(connection, request.session, request.epoch) {
         Ok(session) => {
             let mut told = Sn(0);
+            let now = meta.env.now();
+            for ino in request.giving_back {
+                core.leases.still_given_back(Ino(ino), session, now);
+            }
             if let Some(live) = core.sessions.get_mut(&session) {
-                live.deadline = meta.env.now() + meta.settings.session_term();
+                live.deadline = now + meta.settings.session_term();
                 live.settles(&request.settled);
                 told = live.told;
             }

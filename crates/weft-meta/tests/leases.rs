@@ -379,6 +379,44 @@ fn nobody_gets_what_a_renewed_session_may_still_believe_in() {
 }
 
 #[test]
+fn who_waits_for_data_servers_only_is_waited_for() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        let b = Client::open(&env, server.address()).await;
+        b.keep_alive();
+        let ino = a.create(1, "f").await;
+        a.manners.deaf.set(true);
+        let begun = env.now();
+        let renewing = async {
+            let (session, epoch) = (a.session, a.epoch);
+            loop {
+                let gives_back = env.now().since(begun) < TERM * 4;
+                let renewal = RenewRequest {
+                    session,
+                    epoch,
+                    giving_back: if gives_back { vec![ino] } else { Vec::new() },
+                    ..Default::default()
+                };
+                if a.call(&renewal).await.is_err() {
+                    assert!(!gives_back, "ended while it gave the lease back");
+                    return;
+                }
+                env.sleep(TERM / 10).await;
+            }
+        };
+        let taking = async {
+            b.done(op::Op::WriteLease(whole(ino))).await;
+            env.now()
+        };
+        let ((), taken) = futures_util::future::join(renewing, taking).await;
+        assert!(taken.since(begun) > TERM * 4);
+        server.stop().await;
+    });
+}
+
+#[test]
 fn a_session_that_is_not_renewed_ends_and_its_locks_are_free() {
     run(|env, dir| async move {
         let server = server(&env, &dir).await;

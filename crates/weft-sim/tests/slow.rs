@@ -12,6 +12,7 @@ use weft_wire::proto::{Durability, Protocol};
 
 const SECOND: Duration = Duration::from_secs(1);
 const BYTES: usize = 1 << 20;
+const SESSION_TERM: Duration = Duration::from_secs(10);
 /// After which a client gives a connection up on which nothing moves.
 const UNANSWERED: Duration = Duration::from_secs(20);
 /// For which a client tries to reach a server.
@@ -24,7 +25,7 @@ async fn cluster(world: &World, is_mirrored: bool) -> Rc<Cluster> {
         clients: 0,
         operations: 0,
         even: false,
-        session_term: 10 * SECOND,
+        session_term: SESSION_TERM,
         client: Settings::default(),
         meta: weft_meta::Settings::default(),
         data: weft_data::Settings::default(),
@@ -233,5 +234,46 @@ fn nobody_waits_for_what_a_writer_has_still_to_write_but_who_reads_it() {
         assert!(world.now() - began.get() > SECOND, "it was written already");
         other.fsync(second, false).await.unwrap();
         one.fsync(first, false).await.unwrap();
+    });
+}
+
+#[test]
+fn who_writes_back_slowly_keeps_its_session_and_what_it_has_written() {
+    const PART: usize = 8 << 20;
+    let world = World::new(1);
+    world.set_limit(600 * SECOND);
+    world.clone().block_on(async move {
+        let cluster = cluster(&world, true).await;
+        let [one, other] = [
+            client(&cluster, "one").await,
+            client(&cluster, "other").await,
+        ];
+        let slow = Pace {
+            rate: 512 << 10,
+            ..Pace::default()
+        };
+        for member in ["data0.0", "data0.1"] {
+            world.net().set_pace("one", member, slow.clone());
+        }
+        let (ino, first) = create(&one, b"file", false).await;
+        for part in 0..3 {
+            let data = Bytes::from(vec![part as u8 + 1; PART]);
+            one.write(first, (part * PART) as u64, data, false)
+                .await
+                .unwrap();
+        }
+        let flags = OpenFlags {
+            read: true,
+            ..OpenFlags::default()
+        };
+        let cred = Cred::default();
+        let began = world.now();
+        let second = other.open(&cred, ino, flags).await.unwrap();
+        let end = 3 * PART as u64;
+        let read = other.read(second, end - 4096, 8192).await.unwrap().concat();
+        assert_eq!(read, vec![3; 4096]);
+        let took = world.now() - began;
+        assert!(took > 2 * SESSION_TERM, "not slow: {took:?}");
+        assert_eq!(one.fsync(first, false).await, Ok(()));
     });
 }
