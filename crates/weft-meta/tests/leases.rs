@@ -4,8 +4,11 @@
 
 mod support;
 
+use std::path::Path;
 use std::time::Duration;
 use support::*;
+use weft_env::Env;
+use weft_meta::Server;
 use weft_wire::Failed;
 use weft_wire::proto::{self, *};
 
@@ -37,15 +40,21 @@ fn unlink(parent: u64, name: &str) -> op::Op {
     })
 }
 
+/// A service with a pair of data servers, and two clients that renew.
+async fn served(env: &Env, dir: &Path) -> (Server, [Member; 2], [Client; 2]) {
+    let server = server(env, dir).await;
+    let members = pair(env, server.address(), 0).await;
+    let a = Client::open(env, server.address()).await;
+    let b = Client::open(env, server.address()).await;
+    a.keep_alive();
+    b.keep_alive();
+    (server, members, [a, b])
+}
+
 #[test]
 fn a_change_first_takes_what_others_have_cached() {
     run(|env, dir| async move {
-        let server = server(&env, &dir).await;
-        let _members = pair(&env, server.address(), 0).await;
-        let a = Client::open(&env, server.address()).await;
-        let b = Client::open(&env, server.address()).await;
-        a.keep_alive();
-        b.keep_alive();
+        let (server, _members, [a, b]) = served(&env, &dir).await;
         let absent = a.lookup(1, "f").await.unwrap();
         assert_eq!(mode_of(&absent.leases, 1), READ);
         let (made, leases) = b.done(create(1, "f")).await;
@@ -87,12 +96,7 @@ fn a_change_first_takes_what_others_have_cached() {
 #[test]
 fn who_opens_what_another_writes_shares_it() {
     run(|env, dir| async move {
-        let server = server(&env, &dir).await;
-        let _members = pair(&env, server.address(), 0).await;
-        let a = Client::open(&env, server.address()).await;
-        let b = Client::open(&env, server.address()).await;
-        a.keep_alive();
-        b.keep_alive();
+        let (server, _members, [a, b]) = served(&env, &dir).await;
         let ino = a.create(1, "f").await;
         let kept = proto::Range {
             start: 0,
@@ -174,12 +178,7 @@ fn who_reads_the_whole_gives_that_back_before_a_part_is_granted() {
 #[test]
 fn an_open_file_lives_on_when_another_unlinks_it() {
     run(|env, dir| async move {
-        let server = server(&env, &dir).await;
-        let _members = pair(&env, server.address(), 0).await;
-        let a = Client::open(&env, server.address()).await;
-        let b = Client::open(&env, server.address()).await;
-        a.keep_alive();
-        b.keep_alive();
+        let (server, _members, [a, b]) = served(&env, &dir).await;
         let ino = a.create(1, "f").await;
         a.manners.open.borrow_mut().insert(ino);
         // It loses its lease but has it open still: it is asked again when that matters.
@@ -220,12 +219,7 @@ fn an_open_file_lives_on_when_another_unlinks_it() {
 #[test]
 fn who_lets_a_file_without_a_name_go_gives_its_lease_back() {
     run(|env, dir| async move {
-        let server = server(&env, &dir).await;
-        let _members = pair(&env, server.address(), 0).await;
-        let a = Client::open(&env, server.address()).await;
-        let b = Client::open(&env, server.address()).await;
-        a.keep_alive();
-        b.keep_alive();
+        let (server, _members, [a, b]) = served(&env, &dir).await;
         let ino = a.create(1, "f").await;
         a.manners.open.borrow_mut().insert(ino);
         b.manners.open.borrow_mut().insert(ino);
@@ -285,12 +279,7 @@ fn the_objects_of_deleted_files_are_dropped_and_forgotten() {
 #[test]
 fn who_does_not_answer_is_fenced_and_what_it_wrote_is_found_again() {
     run(|env, dir| async move {
-        let server = server(&env, &dir).await;
-        let members = pair(&env, server.address(), 0).await;
-        let a = Client::open(&env, server.address()).await;
-        let b = Client::open(&env, server.address()).await;
-        a.keep_alive();
-        b.keep_alive();
+        let (server, members, [a, b]) = served(&env, &dir).await;
         let ino = a.create(1, "f").await;
         members.iter().for_each(|member| member.length.set(5000));
         a.manners.deaf.set(true);
@@ -419,12 +408,7 @@ fn who_waits_for_data_servers_only_is_waited_for() {
 #[test]
 fn a_session_that_is_not_renewed_ends_and_its_locks_are_free() {
     run(|env, dir| async move {
-        let server = server(&env, &dir).await;
-        let _members = pair(&env, server.address(), 0).await;
-        let a = Client::open(&env, server.address()).await;
-        let b = Client::open(&env, server.address()).await;
-        a.keep_alive();
-        b.keep_alive();
+        let (server, _members, [a, b]) = served(&env, &dir).await;
         let ino = b.create(1, "f").await;
         let lock = |owner| {
             op::Op::SetLock(SetLock {
@@ -585,12 +569,7 @@ fn a_lease_given_back_as_the_reign_ended_is_settled() {
 #[test]
 fn a_pair_that_is_down_locks_only_what_lies_on_it() {
     run(|env, dir| async move {
-        let server = server(&env, &dir).await;
-        let [zero, one] = pair(&env, server.address(), 0).await;
-        let a = Client::open(&env, server.address()).await;
-        let b = Client::open(&env, server.address()).await;
-        a.keep_alive();
-        b.keep_alive();
+        let (server, [zero, one], [a, b]) = served(&env, &dir).await;
         a.create(1, "written").await;
         let other = a.mkdir(1, "other").await;
         one.die();
