@@ -41,6 +41,22 @@ impl Engine {
         self.ask(to);
     }
 
+    /// Asks for the next epoch, and to be the only one that counts.
+    pub(crate) fn force(&mut self) {
+        let leads = matches!(self.part, Part::Candidate(_) | Part::Active(_));
+        if leads || self.asked.is_some() {
+            return;
+        }
+        let mut to = self.record.claimed_by(self.me);
+        to.juniors.append(&mut to.voters);
+        to.juniors.remove(&self.me);
+        to.voters.insert(self.me);
+        self.claimed = to.epoch;
+        self.is_intact = true;
+        self.part = Part::Claiming;
+        self.ask(to);
+    }
+
     /// It has the epoch that it asked for, as the record says.
     pub(crate) fn elected(&mut self, now: Now) {
         self.floor = self.record.epoch;
@@ -92,9 +108,9 @@ impl Engine {
             }
             _ => return self.lead(now),
         };
-        let last = collected.shape.last();
         match self.shape.common(&collected.shape) {
             Some(after) => {
+                let last = collected.shape.last().min(Sn(after.0 + self.terms.window));
                 candidate.fetching = Some((from, after, last));
                 let epoch = self.floor;
                 self.send(from, Message::Fetch { epoch, after, last });

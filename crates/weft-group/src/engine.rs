@@ -112,6 +112,11 @@ pub enum Message {
         /// Those that follow the base. None: they are not there.
         batches: Option<Shape>,
     },
+    /// Of the active: it answers nobody any more, and needs no promise.
+    Withdrawn {
+        /// Its epoch.
+        epoch: Epoch,
+    },
     /// There is a later reign.
     Newer {
         /// Its number, or that of a later one.
@@ -140,6 +145,15 @@ pub enum Input {
     Written(u64),
     /// A batch is to be added; nothing is done with it unless this member is the active.
     Propose,
+    /// The process is about to end: if it leads, another is to do so at once.
+    Withdraw,
+    /// A member is to belong to the group; nothing is done unless this one leads.
+    Admit(MemberId),
+    /// A member is to belong to it no more; nothing is done unless this one leads, and is another.
+    Dismiss(MemberId),
+    /// An operator says that this one is to lead with what it has, whatever others may have: what they alone
+    /// have is lost.
+    Force,
     /// Up to a committed batch, which is in an image, the journal's files have been removed.
     Forgotten(Sn),
     /// The journal has been replaced by an image and what follows it; all of that is committed and on the disk.
@@ -224,6 +238,8 @@ pub struct Engine {
     pub(crate) promised: BTreeMap<MemberId, Now>,
     /// Its disk has all that it said it had.
     pub(crate) is_intact: bool,
+    /// Its process is about to end.
+    pub(crate) is_leaving: bool,
     /// Whose the floor's epoch is, if it has been heard of and not lost since.
     pub(crate) following: Option<MemberId>,
     /// It has lost the active, or never had one: others are asked at once.
@@ -269,6 +285,7 @@ impl Engine {
             claimed: Epoch(0),
             promised,
             is_intact,
+            is_leaving: false,
             following: None,
             has_lost: was_active,
             asks_from: now,
@@ -321,6 +338,10 @@ impl Engine {
             Input::Message(from, message) => self.on_message(now, from, message),
             Input::Written(number) => self.on_written(number),
             Input::Propose => self.propose(),
+            Input::Withdraw => self.withdraw(),
+            Input::Admit(member) => self.admit(member),
+            Input::Dismiss(member) => self.dismiss(member),
+            Input::Force => self.force(),
             Input::Forgotten(sn) => self.shape.forget(sn.min(self.committed)),
             Input::Restored(shape) => self.on_restored(now, shape),
         }
@@ -490,6 +511,12 @@ impl Engine {
                 if epoch > self.floor {
                     self.raise(now, epoch);
                     self.out(Output::Look);
+                }
+            }
+            Message::Withdrawn { epoch } => {
+                if epoch == self.floor {
+                    self.promised.remove(&from);
+                    self.lose(from);
                 }
             }
             Message::Collect { epoch } => {

@@ -136,7 +136,9 @@ impl Engine {
     fn may_lead(&self, silent: Duration) -> bool {
         let is_voter = self.record.voters.contains(&self.me);
         let is_junior = self.record.juniors.contains(&self.me);
-        self.is_intact && (is_voter || is_junior && silent > 3 * self.terms.patience)
+        self.is_intact
+            && !self.is_leaving
+            && (is_voter || is_junior && silent > 3 * self.terms.patience)
     }
 
     pub(crate) fn on_hears_answer(&mut self, now: Now, from: MemberId, hears: bool) {

@@ -3,7 +3,7 @@
 use crate::elect::Collected;
 use crate::engine::{Engine, Message, Output, Part};
 use crate::{MemberId, Now, Record, Shape};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weft_types::Sn;
 
 /// Clocks may run at rates that differ by less than this part.
@@ -30,8 +30,10 @@ struct Peer {
     durable: Sn,
     /// When the newest beat was sent that it has answered: it follows nobody else for the lease from then on.
     promised: Option<Now>,
-    /// When it was last in step: it answers, and batches are sent to it.
-    in_step: Now,
+    /// When it last answered.
+    answered: Now,
+    /// Batches that it has not on its disk, up to this one, and since when it could have.
+    due: Option<(Sn, Now)>,
     /// Its process has ended since.
     has_ended: bool,
 }
@@ -45,7 +47,17 @@ pub struct Reign {
     /// Others may have been promised to an earlier active until then.
     serves_from: Now,
     began: Now,
+    /// Who is to belong to the group no more.
+    dismissed: BTreeSet<MemberId>,
     beats: Beats,
+}
+
+impl Peer {
+    /// Since when it has left something unanswered, or been away.
+    fn silent_since(&self) -> Now {
+        self.due
+            .map_or(self.answered, |(_, since)| since.min(self.answered))
+    }
 }
 
 impl Reign {
@@ -55,6 +67,7 @@ impl Reign {
             inherited,
             serves_from,
             began: now,
+            dismissed: BTreeSet::new(),
             beats,
         }
     }
@@ -130,7 +143,8 @@ impl Engine {
         let message = match (common, greeting) {
             (Some(common), Some(batches)) => {
                 peer.durable = collected.durable.min(common);
-                peer.in_step = now;
+                peer.answered = now;
+                peer.due = None;
                 let committed = self.committed;
                 Message::Append {
                     epoch,
@@ -151,7 +165,7 @@ impl Engine {
             let peer = reign.peers.entry(from).or_default();
             peer.promised = peer.promised.max(Some(at));
             if peer.sent.is_some() {
-                peer.in_step = now;
+                peer.answered = now;
             }
         }
     }
@@ -161,7 +175,13 @@ impl Engine {
             && let Some(peer) = reign.peers.get_mut(&from)
         {
             peer.durable = peer.durable.max(durable);
-            peer.in_step = now;
+            peer.answered = now;
+            if let Some((due, _)) = peer.due
+                && durable >= due
+            {
+                let sent = peer.sent.filter(|sent| *sent > durable);
+                peer.due = sent.map(|sent| (sent, now));
+            }
         }
     }
 
@@ -171,6 +191,36 @@ impl Engine {
             let mut batch = Shape::after(before, after);
             batch.extend(self.floor, Sn(after.0 + 1));
             self.take(batch);
+        }
+    }
+
+    pub(crate) fn withdraw(&mut self) {
+        if let Part::Active(_) | Part::Candidate(_) = self.part {
+            let epoch = self.floor;
+            self.out(Output::StepDown);
+            self.send_all(&Message::Withdrawn { epoch });
+            self.part = Part::Follower;
+        }
+        self.is_leaving = true;
+    }
+
+    pub(crate) fn admit(&mut self, member: MemberId) {
+        if let Part::Active(_) = self.part
+            && self.asked.is_none()
+            && !self.record.voters.contains(&member)
+        {
+            let mut to = self.record.clone();
+            if to.juniors.insert(member) {
+                self.ask(to);
+            }
+        }
+    }
+
+    pub(crate) fn dismiss(&mut self, member: MemberId) {
+        if let Part::Active(reign) = &mut self.part
+            && member != self.me
+        {
+            reign.dismissed.insert(member);
         }
     }
 
@@ -196,7 +246,7 @@ impl Engine {
     pub(crate) fn rule(&mut self, now: Now) {
         self.commit(now);
         self.beat(now);
-        self.send_batches();
+        self.send_batches(now);
         self.change_voters(now);
     }
 
@@ -218,7 +268,7 @@ impl Engine {
         }
     }
 
-    fn send_batches(&mut self) {
+    fn send_batches(&mut self, now: Now) {
         let Part::Active(reign) = &mut self.part else {
             return;
         };
@@ -247,6 +297,7 @@ impl Engine {
             };
             messages.push((*member, append));
             peer.sent = Some(last);
+            peer.due.get_or_insert((last, now));
         }
         for (member, message) in messages {
             self.send(member, message);
@@ -273,8 +324,11 @@ impl Engine {
 
     fn wanted(&self, reign: &Reign, now: Now) -> Record {
         let mut to = self.record.clone();
+        to.voters.retain(|member| !reign.dismissed.contains(member));
+        to.juniors
+            .retain(|member| !reign.dismissed.contains(member));
         let silent_for = |member| {
-            let since = reign.peers.get(&member).map(|peer| peer.in_step);
+            let since = reign.peers.get(&member).map(Peer::silent_since);
             now.saturating_sub(since.unwrap_or_default().max(reign.began))
         };
         let is_connected = |member: &MemberId| self.connected.contains(member);
@@ -289,8 +343,7 @@ impl Engine {
                 true => self.terms.asking,
                 false => self.terms.drop_after,
             };
-            if *member != self.me && silent_for(*member) > limit {
-                to.voters.remove(member);
+            if *member != self.me && silent_for(*member) > limit && to.voters.remove(member) {
                 to.juniors.insert(*member);
             }
         }
@@ -304,8 +357,7 @@ impl Engine {
                 || (is_connected(member)
                     && silent_for(*member) <= self.terms.patience
                     && reign.peers.get(member).is_some_and(is_near));
-            if has_all && follows && self.committed > reign.inherited {
-                to.juniors.remove(member);
+            if has_all && follows && !is_new && to.juniors.remove(member) {
                 to.voters.insert(*member);
             }
         }
