@@ -36,7 +36,6 @@ impl Engine {
     /// Asks for the next epoch.
     pub(crate) fn claim(&mut self) {
         let to = self.record.claimed_by(self.me);
-        self.claimed = to.epoch;
         self.part = Part::Claiming;
         self.ask(to);
     }
@@ -51,7 +50,6 @@ impl Engine {
         to.juniors.append(&mut to.voters);
         to.juniors.remove(&self.me);
         to.voters.insert(self.me);
-        self.claimed = to.epoch;
         self.is_intact = true;
         self.part = Part::Claiming;
         self.ask(to);

@@ -232,8 +232,6 @@ pub struct Engine {
     pub(crate) connected: BTreeSet<MemberId>,
     /// What was asked of the coordinator, while the outcome is not known.
     pub(crate) asked: Option<Record>,
-    /// The last epoch that it asked for. (One that it had before it was started is not its own.)
-    pub(crate) claimed: Epoch,
     /// Whom it has promised to follow, and until when.
     pub(crate) promised: BTreeMap<MemberId, Now>,
     /// Its disk has all that it said it had.
@@ -282,7 +280,6 @@ impl Engine {
             writes: 0,
             connected: BTreeSet::new(),
             asked: None,
-            claimed: Epoch(0),
             promised,
             is_intact,
             is_leaving: false,
@@ -460,7 +457,8 @@ impl Engine {
 
     fn on_record(&mut self, now: Now, record: Record) {
         if record.epoch > self.floor {
-            if record.active == self.me && record.epoch == self.claimed {
+            // (One that its process had before it was started it knew from the start.)
+            if record.active == self.me {
                 self.record = record;
                 return self.elected(now);
             }

@@ -112,6 +112,7 @@ impl Event {
             self,
             Event::Time
                 | Event::Propose(_)
+                | Event::Connect(..)
                 | Event::Cut(..)
                 | Event::Crash(_)
                 | Event::Withdraw(_)
@@ -497,7 +498,11 @@ impl World {
     fn settle(&mut self) -> Result<(), String> {
         let mut last = VecDeque::new();
         for _ in 0..10_000 {
-            let Some(event) = self.events().into_iter().find(Event::is_due) else {
+            let Some(event) = self
+                .events()
+                .into_iter()
+                .find(|event| event.is_due() || matches!(event, Event::Connect(..)))
+            else {
                 return Ok(());
             };
             let item = match event {
@@ -694,7 +699,7 @@ fn members_begin_to_serve() {
         time: 1,
         ..NONE
     };
-    explore(World::new(3, left), 2);
+    explore(World::new(3, left), 1);
 }
 
 #[test]
@@ -702,17 +707,23 @@ fn one_of_three_dies() {
     let left = Budget {
         crashes: 1,
         batches: 1,
-        time: 4,
+        time: 2,
         ..NONE
     };
     explore(serving(3, left), 0);
     let left = Budget {
         crashes: 1,
         batches: 1,
-        time: 1,
         ..NONE
     };
     explore(serving(3, left), 1);
+    let left = Budget {
+        crashes: 1,
+        cuts: 1,
+        batches: 1,
+        ..NONE
+    };
+    explore(serving(3, left), 0);
 }
 
 #[test]
@@ -738,7 +749,7 @@ fn two_of_the_three_connections_end() {
     let left = Budget {
         cuts: 2,
         batches: 1,
-        time: 2,
+        time: 1,
         ..NONE
     };
     explore(serving(3, left), 0);
