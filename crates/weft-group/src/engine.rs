@@ -1,0 +1,590 @@
+//! One member of a group: what it knows, what it is told, what it wants done.
+
+use crate::elect::{Candidate, Collected};
+use crate::lead::Reign;
+use crate::{MemberId, Now, Record, Shape};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+use weft_types::{Epoch, Sn};
+
+/// How long what may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Terms {
+    /// An active tells that it lives this often.
+    pub beat: Duration,
+    /// A member that has heard nothing of the active for this long looks for another.
+    pub patience: Duration,
+    /// For how long who answers a beat follows nobody else. At most the patience, or a hang costs more than
+    /// that.
+    pub lease: Duration,
+    /// Others that are asked whether they hear the active are waited for this long.
+    pub asking: Duration,
+    /// A voter that has answered nothing for this long is to count no more. More than patience and lease, or
+    /// one that is cut off from the others makes itself the only one.
+    pub drop_after: Duration,
+    /// A junior that lacks no more batches than this is sent new ones, and is to count once it has all that are
+    /// committed.
+    pub gap_max: u64,
+    /// Batches that may be on their way to a member.
+    pub window: u64,
+}
+
+/// What members tell each other. Messages from one to another arrive in order, or their connection ends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// Of one that has lost the active: do you hear it?
+    Hears,
+    /// The answer.
+    HearsAnswer {
+        /// Whether it is so.
+        hears: bool,
+    },
+    /// Of whoever has the epoch: take nothing of lower ones, and say what you have.
+    Collect {
+        /// Its epoch.
+        epoch: Epoch,
+    },
+    /// The answer.
+    Collected {
+        /// Of whom asked.
+        epoch: Epoch,
+        /// The journal, what is being written included.
+        shape: Shape,
+        /// How far it is on the disk.
+        durable: Sn,
+        /// For how long it has promised others to follow nobody else.
+        promised: Duration,
+        /// Its disk has all that it said it had.
+        is_intact: bool,
+    },
+    /// The active lives.
+    Beat {
+        /// Its epoch.
+        epoch: Epoch,
+        /// When this was sent, by the clock of the active.
+        at: Now,
+        /// All up to there is committed.
+        committed: Sn,
+    },
+    /// The answer, and a promise.
+    BeatAnswer {
+        /// Of the beat.
+        epoch: Epoch,
+        /// Of the beat.
+        at: Now,
+    },
+    /// Batches for the journal.
+    Append {
+        /// Of whom sends them.
+        epoch: Epoch,
+        /// Those that follow the base.
+        batches: Shape,
+        /// As in a beat.
+        committed: Sn,
+    },
+    /// What is on the disk of what the active sent.
+    Appended {
+        /// Of the active.
+        epoch: Epoch,
+        /// The last batch.
+        durable: Sn,
+    },
+    /// What you have ends before what is left here: take an image.
+    Behind {
+        /// Of the active.
+        epoch: Epoch,
+        /// What precedes the first batch that is left.
+        base: Sn,
+    },
+    /// Of one that has the epoch and a lesser journal: send these.
+    Fetch {
+        /// Its epoch.
+        epoch: Epoch,
+        /// The batch before the first one.
+        after: Sn,
+        /// The last one.
+        last: Sn,
+    },
+    /// The answer.
+    Fetched {
+        /// Of whom asked.
+        epoch: Epoch,
+        /// Those that follow the base. None: they are not there.
+        batches: Option<Shape>,
+    },
+    /// Of the active: it answers nobody any more, and needs no promise.
+    Withdrawn {
+        /// Its epoch.
+        epoch: Epoch,
+    },
+    /// There is a later reign.
+    Newer {
+        /// Its number, or that of a later one.
+        epoch: Epoch,
+    },
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// Time has passed.
+    Tick,
+    /// The coordinator has this record.
+    Record(Record),
+    /// [`Output::Change`] was done, or cannot be done any more: the record is this now.
+    ChangeEnded(Record),
+    /// There is a connection to a member.
+    Connected(MemberId),
+    /// It has ended: what was on its way is lost.
+    Lost(MemberId),
+    /// The silent connection to a member came to an orderly end: that process answers nobody any more.
+    ProcessEnded(MemberId),
+    /// A member says something.
+    Message(MemberId, Message),
+    /// [`Output::Take`]s up to this number are on the disk.
+    Written(u64),
+    /// A batch is to be added; nothing is done with it unless this member is the active.
+    Propose,
+    /// The process is about to end: if it leads, another is to do so at once.
+    Withdraw,
+    /// A member is to belong to the group; nothing is done unless this one leads.
+    Admit(MemberId),
+    /// A member is to belong to it no more; nothing is done unless this one leads, and is another.
+    Dismiss(MemberId),
+    /// An operator says that this one is to lead with what it has, whatever others may have: what they alone
+    /// have is lost.
+    Force,
+    /// Up to a committed batch, which is in an image, the journal's files have been removed.
+    Forgotten(Sn),
+    /// The journal has been replaced by an image and what follows it; all of that is committed and on the disk.
+    Restored(Shape),
+}
+
+/// What is to be done, in this order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// To a member, if there is a connection. Whoever sends batches adds what they hold.
+    Send(MemberId, Message),
+    /// Into the journal, after what is left when all that follows the base is discarded. The batches are
+    /// those of the message at hand, or the one that was proposed.
+    Take {
+        /// Numbered from 1 on; told when it is on the disk.
+        number: u64,
+        /// Those that follow the base.
+        batches: Shape,
+    },
+    /// In the coordinator, if it has the first record still. It is tried again until the outcome is known; nothing
+    /// else is asked for meanwhile.
+    Change {
+        /// What it must have.
+        from: Record,
+        /// What it shall have.
+        to: Record,
+    },
+    /// All up to this batch is committed.
+    Committed(Sn),
+    /// This member is the active of its epoch and has the whole journal, up to this batch: what it applies
+    /// from now on it proposes. The first batch says that the reign has begun.
+    Lead(Epoch, Sn),
+    /// It is not any more: what it has applied beyond what is committed is void.
+    StepDown,
+    /// What the active has left begins after this batch: an image is to be taken, of any member.
+    Restore(Sn),
+    /// The coordinator's record is not the one that this member knows.
+    Look,
+}
+
+/// What a member is doing besides following.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Nothing.
+    Follower,
+    /// It asks others whether they hear the active.
+    Asking {
+        /// Who has not answered.
+        waits_for: BTreeSet<MemberId>,
+        /// Since when.
+        since: Now,
+    },
+    /// It asks the coordinator for the next epoch.
+    Claiming,
+    /// It has the epoch and collects journals.
+    Candidate(Candidate),
+    /// It leads.
+    Active(Reign),
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Engine {
+    pub(crate) me: MemberId,
+    pub(crate) terms: Terms,
+    pub(crate) record: Record,
+    /// The highest epoch that it knows: nothing of lower ones is taken.
+    pub(crate) floor: Epoch,
+    /// The journal, with what is being written.
+    pub(crate) shape: Shape,
+    pub(crate) durable: Sn,
+    /// What is being written: number, and the last batch.
+    pub(crate) writing: VecDeque<(u64, Sn)>,
+    pub(crate) writes: u64,
+    pub(crate) committed: Sn,
+    pub(crate) connected: BTreeSet<MemberId>,
+    /// What was asked of the coordinator, while the outcome is not known.
+    pub(crate) asked: Option<Record>,
+    /// Whom it has promised to follow, and until when.
+    pub(crate) promised: BTreeMap<MemberId, Now>,
+    /// Its disk has all that it said it had.
+    pub(crate) is_intact: bool,
+    /// Its process is about to end.
+    pub(crate) is_leaving: bool,
+    /// Whose the floor's epoch is, if it has been heard of and not lost since.
+    pub(crate) following: Option<MemberId>,
+    /// It has lost the active, or never had one: others are asked at once.
+    pub(crate) has_lost: bool,
+    /// One of them has said that there is one: they are not asked again before.
+    pub(crate) asks_from: Now,
+    pub(crate) heard: Now,
+    /// Up to where the journal is known to be that one's.
+    pub(crate) matched: Sn,
+    pub(crate) part: Part,
+    outputs: Vec<Output>,
+}
+
+impl Engine {
+    /// A member that has just started. `record` was read after that, and `shape` is what its journal holds, all of it
+    /// on the disk; if the disk may have lost what it said was written, it is not intact.
+    pub fn new(
+        me: MemberId,
+        terms: Terms,
+        record: Record,
+        (shape, is_intact): (Shape, bool),
+        now: Now,
+    ) -> Engine {
+        // Whom it has promised what it does not remember. If the last reign was its own, nobody.
+        let was_active = record.active == me;
+        let others = record
+            .members()
+            .filter(|member| !was_active && *member != me);
+        let promised = others.map(|member| (member, now + terms.lease)).collect();
+        Engine {
+            me,
+            terms,
+            floor: record.epoch,
+            durable: shape.last(),
+            committed: shape.base(),
+            matched: shape.base(),
+            shape,
+            record,
+            writing: VecDeque::new(),
+            writes: 0,
+            connected: BTreeSet::new(),
+            asked: None,
+            promised,
+            is_intact,
+            is_leaving: false,
+            following: None,
+            has_lost: was_active,
+            asks_from: now,
+            heard: now,
+            part: Part::Follower,
+            outputs: Vec::new(),
+        }
+    }
+
+    /// Its name.
+    pub fn me(&self) -> MemberId {
+        self.me
+    }
+
+    /// What it is doing.
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    /// What it knows of who counts.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Its journal, with what is being written.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// All up to this batch is committed, as far as it knows.
+    pub fn committed(&self) -> Sn {
+        self.committed
+    }
+
+    /// Handles one event. Answers what is to be done.
+    pub fn on(&mut self, now: Now, input: Input) -> Vec<Output> {
+        match input {
+            Input::Tick => {}
+            Input::Record(record) => self.on_record(now, record),
+            Input::ChangeEnded(record) => self.on_change_ended(now, record),
+            Input::Connected(member) => self.on_connected(member),
+            Input::Lost(member) => self.on_lost(member),
+            Input::ProcessEnded(member) => {
+                self.promised.remove(&member);
+                self.lose(member);
+                if let Part::Active(reign) = &mut self.part {
+                    reign.ended(member);
+                }
+            }
+            Input::Message(from, message) => self.on_message(now, from, message),
+            Input::Written(number) => self.on_written(number),
+            Input::Propose => self.propose(),
+            Input::Withdraw => self.withdraw(),
+            Input::Admit(member) => self.admit(member),
+            Input::Dismiss(member) => self.dismiss(member),
+            Input::Force => self.force(),
+            Input::Forgotten(sn) => self.shape.forget(sn.min(self.committed)),
+            Input::Restored(shape) => self.on_restored(now, shape),
+        }
+        self.look_around(now);
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// When [`Input::Tick`] is due at the latest.
+    pub fn wakes_at(&self, now: Now) -> Now {
+        let next = match &self.part {
+            Part::Follower => match self.has_lost {
+                true => self.asks_from,
+                false => self.asks_from.max(self.heard + self.terms.patience),
+            },
+            Part::Asking { since, .. } => *since + self.terms.asking,
+            Part::Claiming => now + self.terms.patience,
+            Part::Candidate(candidate) => candidate.beats.next,
+            Part::Active(reign) => reign.wakes_at(now),
+        };
+        // Nothing is so urgent that other events must wait for it.
+        next.clamp(now + Duration::from_millis(1), now + self.terms.patience)
+    }
+
+    /// What no event says by itself: something is due, or has become possible.
+    fn look_around(&mut self, now: Now) {
+        match self.part {
+            Part::Follower | Part::Asking { .. } => self.seek(now),
+            Part::Claiming => {}
+            Part::Candidate(_) => self.pursue(now),
+            Part::Active(_) => self.rule(now),
+        }
+    }
+
+    pub(crate) fn out(&mut self, output: Output) {
+        self.outputs.push(output);
+    }
+
+    pub(crate) fn send(&mut self, to: MemberId, message: Message) {
+        if self.connected.contains(&to) {
+            self.outputs.push(Output::Send(to, message));
+        }
+    }
+
+    pub(crate) fn send_all(&mut self, message: &Message) {
+        for member in self.connected.clone() {
+            self.send(member, message.clone());
+        }
+    }
+
+    /// Adds batches to the journal, after all that follows their base is discarded. The caller knows that
+    /// they fit there.
+    pub(crate) fn take(&mut self, batches: Shape) {
+        let after = batches.base();
+        debug_assert!(after >= self.committed, "what is committed stays");
+        let fits = self.shape.splice(&batches);
+        debug_assert!(fits, "they follow what is there");
+        self.durable = self.durable.min(after);
+        for (_, written) in &mut self.writing {
+            *written = (*written).min(after);
+        }
+        self.writes += 1;
+        let number = self.writes;
+        self.writing.push_back((number, batches.last()));
+        self.out(Output::Take { number, batches });
+    }
+
+    fn on_written(&mut self, number: u64) {
+        while let Some((_, last)) = self.writing.front().filter(|(first, _)| *first <= number) {
+            self.durable = self.durable.max(*last);
+            self.writing.pop_front();
+        }
+        self.tell_durable();
+    }
+
+    fn on_connected(&mut self, member: MemberId) {
+        self.connected.insert(member);
+        if matches!(self.part, Part::Candidate(_) | Part::Active(_)) {
+            let epoch = self.floor;
+            self.send(member, Message::Collect { epoch });
+        }
+    }
+
+    fn on_lost(&mut self, member: MemberId) {
+        self.connected.remove(&member);
+        self.lose(member);
+        match &mut self.part {
+            Part::Follower | Part::Claiming => {}
+            Part::Asking { waits_for, .. } => {
+                waits_for.remove(&member);
+            }
+            Part::Candidate(candidate) => candidate.lost(member),
+            Part::Active(reign) => reign.lost(member),
+        }
+    }
+
+    fn lose(&mut self, member: MemberId) {
+        if self.following == Some(member) {
+            self.following = None;
+            self.has_lost = true;
+        }
+    }
+
+    /// There is a later reign than any that it knows of, of another's.
+    pub(crate) fn raise(&mut self, now: Now, epoch: Epoch) {
+        debug_assert!(epoch > self.floor, "floors rise");
+        self.floor = epoch;
+        self.following = None;
+        self.matched = self.shape.base();
+        // Whoever has it is given time to say so.
+        self.heard = now;
+        self.has_lost = false;
+        if let Part::Active(_) = std::mem::replace(&mut self.part, Part::Follower) {
+            self.out(Output::StepDown);
+        }
+    }
+
+    fn on_record(&mut self, now: Now, record: Record) {
+        if record.epoch > self.floor {
+            // (One that its process had before it was started it knew from the start.)
+            if record.active == self.me {
+                self.record = record;
+                return self.elected(now);
+            }
+            self.raise(now, record.epoch);
+        }
+        if record.epoch >= self.record.epoch {
+            self.record = record;
+        }
+    }
+
+    fn on_change_ended(&mut self, now: Now, record: Record) {
+        self.asked = None;
+        if let Part::Claiming = self.part {
+            // Another may have it, and is given time to say so.
+            self.part = Part::Follower;
+            self.heard = now;
+            self.has_lost = false;
+        }
+        self.on_record(now, record);
+    }
+
+    /// Asks the coordinator, which has nothing else of this member to do.
+    pub(crate) fn ask(&mut self, to: Record) {
+        debug_assert!(self.asked.is_none(), "one thing at a time");
+        self.asked = Some(to.clone());
+        let from = self.record.clone();
+        self.out(Output::Change { from, to });
+    }
+
+    pub(crate) fn collected(&self, now: Now, asked_by: MemberId) -> Message {
+        Message::Collected {
+            epoch: self.floor,
+            shape: self.shape.clone(),
+            durable: self.durable,
+            promised: self.promised_to_others(now, asked_by),
+            is_intact: self.is_intact,
+        }
+    }
+
+    fn on_message(&mut self, now: Now, from: MemberId, message: Message) {
+        match message {
+            Message::Hears => {
+                let hears = self.hears(now);
+                self.send(from, Message::HearsAnswer { hears });
+            }
+            Message::HearsAnswer { hears } => self.on_hears_answer(now, from, hears),
+            Message::Newer { epoch } => {
+                if epoch > self.floor {
+                    self.raise(now, epoch);
+                    self.out(Output::Look);
+                }
+            }
+            Message::Withdrawn { epoch } => {
+                if epoch == self.floor {
+                    self.promised.remove(&from);
+                    self.lose(from);
+                }
+            }
+            Message::Collect { epoch } => {
+                if self.follows(now, from, epoch) {
+                    let collected = self.collected(now, from);
+                    self.send(from, collected);
+                }
+            }
+            Message::Beat {
+                epoch,
+                at,
+                committed,
+            } => {
+                if self.follows(now, from, epoch) {
+                    self.on_beat(now, from, (epoch, at), committed);
+                }
+            }
+            Message::Append {
+                epoch,
+                batches,
+                committed,
+            } => {
+                if self.follows(now, from, epoch) {
+                    self.on_append(now, from, batches, committed);
+                }
+            }
+            Message::Behind { epoch, base } => {
+                if self.follows(now, from, epoch) {
+                    self.out(Output::Restore(base));
+                }
+            }
+            Message::Fetch { epoch, after, last } => {
+                if self.follows(now, from, epoch) {
+                    let batches = self.shape.slice(after, last);
+                    self.send(from, Message::Fetched { epoch, batches });
+                }
+            }
+            Message::Collected {
+                epoch,
+                shape,
+                durable,
+                promised,
+                is_intact,
+            } => {
+                if epoch == self.floor {
+                    let promised_until = now + promised;
+                    let collected = Collected {
+                        shape,
+                        durable,
+                        promised_until,
+                        is_intact,
+                    };
+                    self.on_collected(now, from, collected);
+                }
+            }
+            Message::Fetched { epoch, batches } => {
+                if epoch == self.floor {
+                    self.on_fetched(from, batches);
+                }
+            }
+            Message::BeatAnswer { epoch, at } => {
+                if epoch == self.floor {
+                    self.on_beat_answer(now, from, at);
+                }
+            }
+            Message::Appended { epoch, durable } => {
+                if epoch == self.floor {
+                    self.on_appended(now, from, durable);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A member that follows: taking batches, promising, losing the active.
+
+use crate::engine::{Engine, Message, Output, Part};
+use crate::{MemberId, Now, Shape};
+use std::time::Duration;
+use weft_types::{Epoch, Sn};
+
+impl Engine {
+    /// Whoever sends with this epoch has it. False: there is a later one, which it is told.
+    pub(crate) fn follows(&mut self, now: Now, from: MemberId, epoch: Epoch) -> bool {
+        if epoch < self.floor {
+            let epoch = self.floor;
+            self.send(from, Message::Newer { epoch });
+            return false;
+        }
+        if epoch > self.floor {
+            self.raise(now, epoch);
+        }
+        if self.following != Some(from) {
+            self.following = Some(from);
+            self.matched = self.shape.base();
+        }
+        self.heard = now;
+        self.has_lost = false;
+        if let Part::Asking { .. } = self.part {
+            self.part = Part::Follower;
+        }
+        true
+    }
+
+    /// For how long from now on it may follow nobody but others.
+    pub(crate) fn promised_to_others(&self, now: Now, whom: MemberId) -> Duration {
+        let others = self.promised.iter().filter(|(to, _)| **to != whom);
+        let until = others.map(|(_, until)| *until).max().unwrap_or_default();
+        until.saturating_sub(now)
+    }
+
+    pub(crate) fn on_beat(
+        &mut self,
+        now: Now,
+        from: MemberId,
+        (epoch, at): (Epoch, Now),
+        committed: Sn,
+    ) {
+        // What others were promised stands, and was told to this one, who waits for it.
+        self.promised.retain(|_, until| *until > now);
+        self.promised.insert(from, now + self.terms.lease);
+        self.send(from, Message::BeatAnswer { epoch, at });
+        self.learn_committed(committed);
+    }
+
+    pub(crate) fn on_append(&mut self, now: Now, from: MemberId, batches: Shape, committed: Sn) {
+        let known = self.shape.common(&batches);
+        let Some((known, left)) = known.and_then(|known| {
+            let left = batches.slice(known, batches.last())?;
+            Some((known, left))
+        }) else {
+            // The sender knows another journal than this one: it is told the right one.
+            let collected = self.collected(now, from);
+            return self.send(from, collected);
+        };
+        self.matched = self.matched.max(known);
+        // What it has of them already is not written again.
+        if known < batches.last() {
+            self.take(left);
+            self.matched = batches.last();
+        } else {
+            self.tell_durable();
+        }
+        self.learn_committed(committed);
+        if self.durable.min(self.matched) >= committed {
+            // Whatever it may have lost is there again.
+            self.is_intact = true;
+        }
+    }
+
+    /// Tells the active what is on the disk of what it sent.
+    pub(crate) fn tell_durable(&mut self) {
+        if let Some(active) = self.following {
+            let (epoch, durable) = (self.floor, self.durable.min(self.matched));
+            self.send(active, Message::Appended { epoch, durable });
+        }
+    }
+
+    fn learn_committed(&mut self, committed: Sn) {
+        let known = committed.min(self.matched);
+        if known > self.committed {
+            self.committed = known;
+            self.out(Output::Committed(known));
+        }
+    }
+
+    pub(crate) fn on_restored(&mut self, now: Now, shape: Shape) {
+        self.durable = shape.last();
+        self.committed = self.committed.max(shape.last());
+        self.matched = shape.base();
+        self.shape = shape;
+        self.writing.clear();
+        if let Some(active) = self.following {
+            let collected = self.collected(now, active);
+            self.send(active, collected);
+        }
+    }
+
+    /// It hears the active, or is it.
+    pub(crate) fn hears(&self, now: Now) -> bool {
+        match self.part {
+            Part::Active(_) | Part::Candidate(_) => true,
+            _ => self.following.is_some() && now.saturating_sub(self.heard) <= self.terms.patience,
+        }
+    }
+
+    /// Looks whether there is an active, and what to do if not.
+    pub(crate) fn seek(&mut self, now: Now) {
+        let silent = now.saturating_sub(self.heard);
+        let is_due = self.has_lost || silent > self.terms.patience;
+        if !is_due || now < self.asks_from || !self.may_lead(silent) || self.asked.is_some() {
+            return;
+        }
+        if let Part::Follower = self.part {
+            let waits_for = self.connected.clone();
+            self.part = Part::Asking {
+                waits_for,
+                since: now,
+            };
+            self.send_all(&Message::Hears);
+        }
+        if let Part::Asking { waits_for, since } = &self.part
+            && (waits_for.is_empty() || now.saturating_sub(*since) >= self.terms.asking)
+        {
+            self.claim();
+        }
+    }
+
+    /// Voters lead; juniors only where none of them has for a while.
+    fn may_lead(&self, silent: Duration) -> bool {
+        let is_voter = self.record.voters.contains(&self.me);
+        let is_junior = self.record.juniors.contains(&self.me);
+        self.is_intact
+            && !self.is_leaving
+            && (is_voter || is_junior && silent > 3 * self.terms.patience)
+    }
+
+    pub(crate) fn on_hears_answer(&mut self, now: Now, from: MemberId, hears: bool) {
+        let Part::Asking { waits_for, .. } = &mut self.part else {
+            return;
+        };
+        if hears {
+            // Only its own connection is broken; or the other is about to find out.
+            self.part = Part::Follower;
+            self.asks_from = now + self.terms.asking;
+        } else {
+            waits_for.remove(&from);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Who has promised to follow whom, and until when: what an exploration with coarse steps of time meets
+//! too seldom.
+
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+use weft_group::{Engine, Input, MemberId, Message, Now, Output, Part, Record, Shape, Terms};
+use weft_types::{Epoch, Sn};
+
+const A: MemberId = MemberId(0);
+const B: MemberId = MemberId(1);
+const C: MemberId = MemberId(2);
+
+const LEASE: Duration = Duration::from_millis(200);
+const TERMS: Terms = Terms {
+    beat: Duration::from_millis(50),
+    patience: Duration::from_millis(300),
+    lease: LEASE,
+    asking: Duration::from_millis(20),
+    drop_after: Duration::from_millis(700),
+    gap_max: 8,
+    window: 4,
+};
+
+const fn ms(ms: u64) -> Now {
+    Duration::from_millis(ms)
+}
+
+/// The first reign is A's, and all count.
+fn record() -> Record {
+    Record {
+        epoch: Epoch(1),
+        active: A,
+        voters: [A, B, C].into(),
+        juniors: [].into(),
+    }
+}
+
+fn started(me: MemberId, now: Now) -> Engine {
+    Engine::new(me, TERMS, record(), (Shape::default(), true), now)
+}
+
+/// The message to a member among what is to be done.
+fn told(outputs: &[Output], to: MemberId) -> Vec<&Message> {
+    let sent = outputs.iter().filter_map(|output| match output {
+        Output::Send(member, message) if *member == to => Some(message),
+        _ => None,
+    });
+    sent.collect()
+}
+
+/// For how long it says that it has promised others to follow nobody else, when that one has the epoch.
+fn promised(engine: &mut Engine, now: Now, candidate: MemberId, epoch: u64) -> Duration {
+    let epoch = Epoch(epoch);
+    let outputs = engine.on(now, Input::Message(candidate, Message::Collect { epoch }));
+    let found = told(&outputs, candidate)
+        .into_iter()
+        .find_map(|message| match message {
+            Message::Collected { promised, .. } => Some(*promised),
+            _ => None,
+        });
+    found.unwrap()
+}
+
+fn beat(engine: &mut Engine, now: Now, from: MemberId, epoch: u64) {
+    let beat = Message::Beat {
+        epoch: Epoch(epoch),
+        at: now,
+        committed: Sn(0),
+    };
+    engine.on(now, Input::Message(from, beat));
+}
+
+/// B, long after its start, with connections to the others; A has told at `heard` that it lives.
+fn follower(heard: Now) -> Engine {
+    let mut engine = started(B, Now::ZERO);
+    for other in [A, C] {
+        engine.on(heard, Input::Connected(other));
+    }
+    beat(&mut engine, heard, A, 1);
+    engine
+}
+
+/// B, to whom the coordinator has given the second reign, and whom C has answered.
+fn leader(now: Now, mut engine: Engine, promised: Duration) -> Engine {
+    engine.on(now, Input::Lost(A));
+    engine.on(now, Input::Record(record().claimed_by(B)));
+    let collected = Message::Collected {
+        epoch: Epoch(2),
+        shape: Shape::default(),
+        durable: Sn(0),
+        promised,
+        is_intact: true,
+    };
+    let outputs = engine.on(now, Input::Message(C, collected));
+    assert!(
+        outputs.contains(&Output::Lead(Epoch(2), Sn(0))),
+        "{outputs:?}"
+    );
+    engine
+}
+
+/// When the first batch of a reign is committed, which both have on their disks at once.
+fn commits_at(engine: &mut Engine, begin: Now) -> Now {
+    engine.on(begin, Input::Propose);
+    let durable = Message::Appended {
+        epoch: Epoch(2),
+        durable: Sn(1),
+    };
+    let mut outputs = engine.on(begin, Input::Written(1));
+    outputs.extend(engine.on(begin, Input::Message(C, durable)));
+    let mut now = begin;
+    while !outputs.contains(&Output::Committed(Sn(1))) {
+        now += ms(1);
+        assert!(now < begin + ms(1_000), "never");
+        assert_eq!(engine.reads_until(now), None);
+        outputs = engine.on(now, Input::Tick);
+    }
+    now
+}
+
+#[test]
+fn a_new_active_waits_for_what_others_have_promised() {
+    // Its own promise is over.
+    let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(70));
+    assert_eq!(commits_at(&mut engine, ms(1_300)), ms(1_370));
+}
+
+#[test]
+fn a_new_active_waits_for_what_it_has_promised_itself() {
+    let mut engine = leader(ms(1_050), follower(ms(1_000)), ms(0));
+    assert_eq!(commits_at(&mut engine, ms(1_050)), ms(1_000) + LEASE);
+}
+
+#[test]
+fn nobody_is_waited_for_whose_process_has_ended() {
+    let mut engine = follower(ms(1_000));
+    engine.on(ms(1_010), Input::ProcessEnded(A));
+    let mut engine = leader(ms(1_050), engine, ms(0));
+    assert_eq!(commits_at(&mut engine, ms(1_050)), ms(1_050));
+}
+
+#[test]
+fn who_was_started_knows_that_it_may_have_promised_something() {
+    let mut engine = started(B, ms(500));
+    engine.on(ms(510), Input::Connected(C));
+    assert_eq!(promised(&mut engine, ms(520), C, 2), LEASE - ms(20));
+    // A promise to whoever asks is none to others.
+    let mut engine = follower(ms(1_000));
+    assert_eq!(promised(&mut engine, ms(1_010), A, 2), ms(0));
+    // Whose own reign was the last one has promised nobody anything since.
+    let mut engine = started(A, ms(500));
+    engine.on(ms(510), Input::Connected(C));
+    assert_eq!(promised(&mut engine, ms(520), C, 2), ms(0));
+}
+
+#[test]
+fn a_process_that_ends_returns_its_own_promise_only() {
+    let mut engine = follower(ms(1_000));
+    // C leads now, and A, which stands still, does not know that.
+    beat(&mut engine, ms(1_050), C, 2);
+    engine.on(ms(1_060), Input::ProcessEnded(C));
+    engine.on(ms(1_060), Input::Connected(C));
+    assert_eq!(
+        promised(&mut engine, ms(1_070), C, 3),
+        ms(1_000) + LEASE - ms(1_070)
+    );
+}
+
+#[test]
+fn reads_are_answered_for_as_long_as_a_majority_has_promised() {
+    let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(0));
+    let begin = commits_at(&mut engine, ms(1_300));
+    assert_eq!(
+        engine.reads_until(begin),
+        None,
+        "nobody has promised anything"
+    );
+    let at = ms(1_310);
+    let answer = Message::BeatAnswer {
+        epoch: Epoch(2),
+        at,
+    };
+    engine.on(ms(1_330), Input::Message(C, answer));
+    // Less a twentieth, for clocks that differ.
+    let until = at + LEASE - LEASE / 20;
+    assert_eq!(engine.reads_until(ms(1_330)), Some(until));
+    assert_eq!(engine.reads_until(until), None);
+    // A later reign ends it at once.
+    let newer = Message::Newer { epoch: Epoch(3) };
+    let outputs = engine.on(ms(1_340), Input::Message(C, newer));
+    assert!(outputs.contains(&Output::StepDown) && outputs.contains(&Output::Look));
+    assert_eq!(engine.reads_until(ms(1_340)), None);
+    assert_eq!(*engine.part(), Part::Follower);
+}
+
+#[test]
+fn who_is_forced_to_lead_counts_alone() {
+    let mut engine = started(B, ms(500));
+    let outputs = engine.on(ms(1_000), Input::Force);
+    let Some(Output::Change { to, .. }) = outputs.first() else {
+        panic!("{outputs:?}");
+    };
+    assert_eq!((to.epoch, to.active), (Epoch(2), B));
+    assert_eq!(to.voters, [B].into());
+    assert_eq!(to.juniors, [A, C].into());
+    let outputs = engine.on(ms(1_010), Input::ChangeEnded(to.clone()));
+    assert!(
+        outputs.contains(&Output::Lead(Epoch(2), Sn(0))),
+        "{outputs:?}"
+    );
+}
+
+#[test]
+fn members_come_and_go() {
+    let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(0));
+    let begin = commits_at(&mut engine, ms(1_300));
+    let d = MemberId(3);
+    let outputs = engine.on(begin, Input::Admit(d));
+    let Some(Output::Change { to, .. }) = outputs.first() else {
+        panic!("{outputs:?}");
+    };
+    assert!(to.juniors.contains(&d) && to.voters == [A, B, C].into());
+    engine.on(begin, Input::ChangeEnded(to.clone()));
+    let outputs = engine.on(begin, Input::Dismiss(A));
+    let Some(Output::Change { to, .. }) = outputs.first() else {
+        panic!("{outputs:?}");
+    };
+    assert_eq!(to.voters, [B, C].into());
+    assert!(!to.juniors.contains(&A));
+}
