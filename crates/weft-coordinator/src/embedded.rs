@@ -74,13 +74,19 @@ impl Files {
     /// Locks a file that others have for short times only.
     async fn lock(&self, file: &str) -> Result<Lock, Unanswered> {
         loop {
-            match self.env.lock(&self.path(file)) {
-                Ok(lock) => return Ok(lock),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.env.sleep(LOCK_PAUSE).await;
-                }
-                Err(error) => return Err(self.failed(file, &error)),
+            if let Some(lock) = self.try_lock(file)? {
+                return Ok(lock);
             }
+            self.env.sleep(LOCK_PAUSE).await;
+        }
+    }
+
+    /// `None` if another has it.
+    fn try_lock(&self, file: &str) -> Result<Option<Lock>, Unanswered> {
+        match self.env.lock(&self.path(file)) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(self.failed(file, &error)),
         }
     }
 
@@ -103,7 +109,16 @@ impl Files {
     }
 
     async fn replace_record(&self, revision: u64, bytes: Vec<u8>) -> Result<bool, Unanswered> {
-        let lock = self.lock("view.lock").await?;
+        let lock = loop {
+            if let Some(lock) = self.try_lock("view.lock")? {
+                break lock;
+            }
+            // Whoever has it may have been faster: who waits on would only ever be late.
+            if self.read_record().await?.revision != revision {
+                return Ok(false);
+            }
+            self.env.sleep(LOCK_PAUSE).await;
+        };
         let files = self.clone();
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // A task of its own: who stops waiting for a slow disk must not let the lock go with a write
@@ -149,13 +164,12 @@ impl Files {
                 continue;
             };
             let file = alive(&name);
-            match self.env.lock(&self.path(&file)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            match self.try_lock(&file)? {
+                None => {
                     let incarnation = decode_number(&self.read_file(&file).await?);
                     announced.extend(incarnation.map(|number| (name, number)));
                 }
-                Err(error) => return Err(self.failed(&file, &error)),
-                Ok(_dead) => self
+                Some(_dead) => self
                     .env
                     .remove_file(&self.path(&file))
                     .map_err(|error| self.failed(&file, &error))?,
@@ -167,10 +181,8 @@ impl Files {
     async fn take(&self, name: &str) -> Result<Option<(Lock, u64)>, Unanswered> {
         let _lock = self.lock("alive.lock").await?;
         let file = alive(name);
-        let held = match self.env.lock(&self.path(&file)) {
-            Ok(held) => held,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(self.failed(&file, &error)),
+        let Some(held) = self.try_lock(&file)? else {
+            return Ok(None);
         };
         let last = self.read_file("incarnation").await?;
         if !last.is_empty() && decode_number(&last).is_none() {

@@ -107,10 +107,10 @@ impl<S: Service> ViewKeeper<S> {
         let (version, mark) = (view.version, self.env.random());
         record::stamp(&mut view, &before.view, mark);
         let bytes = record::encode(&view)?;
-        // From the first sending on nothing but a view in which the version is written tells what became
-        // of it: a no may be due to an earlier sending of ours, also one that the service repeated by
-        // itself at another server.
-        let mut why;
+        let unknown = |why| CoordinatorError::Unknown { version, mark, why };
+        // What the last sending got instead of an answer. From the first such on, a no may be due to
+        // ourselves, and only a view in which the version is written tells what became of it.
+        let mut doubt = None;
         loop {
             let swap = self.service.swap(before.revision, bytes.clone());
             match self.by(deadline, swap).await {
@@ -118,24 +118,29 @@ impl<S: Service> ViewKeeper<S> {
                     self.newest.set(self.newest.get().max(version));
                     return Ok(view);
                 }
-                Ok(false) => match self.read(deadline).await {
-                    Ok(now) => match record::written_by(&now.view, version, mark) {
-                        Some(true) => return Ok(view),
-                        Some(false) => {
-                            return Err(CoordinatorError::Conflict {
-                                current: now.view.version,
-                            });
-                        }
-                        None => {
-                            why = format!("it is at version {} of the view", now.view.version);
-                        }
-                    },
-                    Err(error) => why = error.to_string(),
+                Ok(false) => match (self.read(deadline).await, &doubt) {
+                    (Ok(now), _) if now.view.version < version => {} // from before the change
+                    (Ok(now), doubt) => {
+                        let current = now.view.version;
+                        return match (record::written_by(&now.view, version, mark), doubt) {
+                            (Some(true), _) => Ok(view),
+                            (None, Some(why)) => Err(unknown(why.clone())),
+                            _ => Err(CoordinatorError::Conflict { current }),
+                        };
+                    }
+                    (Err(error), None) => return Err(error),
+                    (Err(error), Some(_)) => doubt = Some(error.to_string()),
                 },
-                Err(Unanswered(silent)) => why = silent,
+                Err(Unanswered(why)) => doubt = Some(why),
             }
             if self.env.now() + PAUSE >= deadline {
-                return Err(CoordinatorError::Unknown { version, mark, why });
+                return Err(match doubt {
+                    Some(why) => unknown(why),
+                    None => CoordinatorError::Unavailable(format!(
+                        "{} takes no change of what it says is the newest view",
+                        self.service.place()
+                    )),
+                });
             }
             self.env.sleep(PAUSE).await;
         }

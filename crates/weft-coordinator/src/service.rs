@@ -40,9 +40,9 @@ pub trait Service {
     /// The record. It shows every replacement that was answered before.
     fn read(&self) -> Reply<'_, Record>;
 
-    /// Replaces the record if `revision` is still its revision, and says whether it did so. After an
-    /// error it may do so yet: calling it again with the same arguments is safe, because one of them at
-    /// most takes effect.
+    /// Replaces the record if `revision` is still its revision, and says whether it did so. A no is for
+    /// good: this call has not and will not. After an error it may have, and may yet: calling it again
+    /// with the same arguments is safe, because one of the calls at most takes effect.
     fn swap(&self, revision: u64, bytes: Vec<u8>) -> Reply<'_, bool>;
 
     /// Ends when the record was replaced after it was read with this `seen`; it may end for no reason,

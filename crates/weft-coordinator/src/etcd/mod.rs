@@ -120,7 +120,9 @@ impl Keys {
             success: vec![put(self.view_key(), bytes, 0)],
             failure: vec![],
         };
-        let response: TxnResponse = self.ask(rpc::TXN, &request).await?;
+        // One server: a no of the second could be due to what the first has done without answering.
+        let asked = self.servers.ask_once(rpc::TXN, &request, Duration::MAX);
+        let response: TxnResponse = asked.await?;
         Ok(response.succeeded)
     }
 
@@ -160,12 +162,18 @@ impl Keys {
         let lease = granted.id;
         // If this does not come to its end, nobody keeps the lease alive, and what it may have left
         // vanishes with it.
-        let incarnation = self.put_under(name, lease).await.map_err(unavailable)?;
-        let Some(incarnation) = incarnation else {
-            self.revoke_later(lease);
-            return Err(CoordinatorError::Taken {
-                name: name.to_owned(),
-            });
+        let incarnation = match self.put_under(name, lease).await {
+            Ok(Some(incarnation)) => incarnation,
+            Ok(None) => {
+                self.revoke_later(lease);
+                return Err(CoordinatorError::Taken {
+                    name: name.to_owned(),
+                });
+            }
+            Err(silent) => {
+                self.revoke_later(lease);
+                return Err(unavailable(silent));
+            }
         };
         let term_ms = number(granted.ttl) * 1000;
         let (announcement, holder) = Announcement::new(name, incarnation, term_ms);

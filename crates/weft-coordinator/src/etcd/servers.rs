@@ -71,7 +71,7 @@ impl Servers {
     }
 
     /// Asks the server that answered last, then the others, each for as long as one may take, or for
-    /// `limit` if that is shorter.
+    /// `limit` if that is shorter. For what may be done twice.
     pub async fn ask<Q, A>(
         &self,
         method: &'static str,
@@ -82,23 +82,36 @@ impl Servers {
         Q: Message + Clone + 'static,
         A: Message + Default + Send + 'static,
     {
-        let limit = limit.min(self.attempt);
-        let mut why = String::new();
-        for _ in 0..self.all.len() {
-            let at = self.current.get();
-            let server = &self.all[at];
-            let asked = ask_one(server.channel.clone(), method, request.clone());
-            why = match self.env.timeout(limit, asked).await {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(status)) => format!("{}: {}", server.address, in_words(&status)),
-                Err(Elapsed) => {
-                    let limit = limit.as_millis();
-                    format!("{}: no answer within {limit} ms", server.address)
-                }
-            };
-            self.leave(at);
+        for _ in 1..self.all.len() {
+            if let Ok(answer) = self.ask_once(method, request, limit).await {
+                return Ok(answer);
+            }
         }
-        Err(Unanswered(why))
+        self.ask_once(method, request, limit).await
+    }
+
+    /// Asks the server that answered last, and the next one the next time if it does not.
+    pub async fn ask_once<Q, A>(
+        &self,
+        method: &'static str,
+        request: &Q,
+        limit: Duration,
+    ) -> Result<A, Unanswered>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + Send + 'static,
+    {
+        let limit = limit.min(self.attempt);
+        let at = self.current.get();
+        let server = &self.all[at];
+        let asked = ask_one(server.channel.clone(), method, request.clone());
+        let why = match self.env.timeout(limit, asked).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(status)) => in_words(&status),
+            Err(Elapsed) => format!("no answer within {} ms", limit.as_millis()),
+        };
+        self.leave(at);
+        Err(Unanswered(format!("etcd at {}: {why}", server.address)))
     }
 
     /// Goes on to the next server, unless somebody else has done so.
@@ -115,7 +128,8 @@ impl Servers {
         let watched = watch_one(self.all[at].channel.clone(), create).await;
         watched.map_err(|status| {
             self.leave(at);
-            Unanswered(format!("{}: {}", self.all[at].address, in_words(&status)))
+            let address = &self.all[at].address;
+            Unanswered(format!("etcd at {address}: {}", in_words(&status)))
         })
     }
 }
