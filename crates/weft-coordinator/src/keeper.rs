@@ -110,7 +110,7 @@ impl<S: Service> ViewKeeper<S> {
         let unknown = |why| CoordinatorError::Unknown { version, mark, why };
         // What the last sending got instead of an answer. From the first such on, a no may be due to
         // ourselves, and only a view in which the version is written tells what became of it.
-        let mut doubt = None;
+        let mut doubt: Option<String> = None;
         loop {
             let swap = self.service.swap(before.revision, bytes.clone());
             match self.by(deadline, swap).await {

@@ -276,7 +276,10 @@ async fn ask<T: 'static>(
 ) -> Result<T, Unanswered> {
     let (sender, receiver) = oneshot::channel();
     let faults = state.faults.borrow().clone();
-    let (lose_request, late) = (state.draw(faults.lose_request), state.draw(faults.late_request));
+    let (lose_request, late) = (
+        state.draw(faults.lose_request),
+        state.draw(faults.late_request),
+    );
     let lose_answer = state.draw(faults.lose_answer);
     let mut under_way = state.delay();
     if late {
@@ -286,20 +289,22 @@ async fn ask<T: 'static>(
     if !lose_request {
         let service = state.clone();
         let carrier = state.carrier.clone();
-        state.carrier.spawn("request to the coordinator", async move {
-            carrier.sleep(under_way).await;
-            if service.down.get() {
-                let refused: Result<T, Unanswered> = Err(Unanswered("refused".to_owned()));
-                let _: Result<(), _> = sender.send(refused);
-                return;
-            }
-            let answer = request(&service);
-            if !lose_answer {
-                carrier.sleep(back).await;
-                // Nobody may be waiting any more.
-                let _: Result<(), _> = sender.send(Ok(answer));
-            }
-        });
+        state
+            .carrier
+            .spawn("request to the coordinator", async move {
+                carrier.sleep(under_way).await;
+                if service.down.get() {
+                    let refused: Result<T, Unanswered> = Err(Unanswered("refused".to_owned()));
+                    let _: Result<(), _> = sender.send(refused);
+                    return;
+                }
+                let answer = request(&service);
+                if !lose_answer {
+                    carrier.sleep(back).await;
+                    // Nobody may be waiting any more.
+                    let _: Result<(), _> = sender.send(Ok(answer));
+                }
+            });
     }
     let answered = async {
         match receiver.await {

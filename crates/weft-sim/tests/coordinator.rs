@@ -9,9 +9,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_coordinator::suite::{self, epoch, with_epoch};
-use weft_coordinator::{
-    Announced, Coordinator, CoordinatorError, Embedded, written_by,
-};
+use weft_coordinator::{Announced, Coordinator, CoordinatorError, Embedded, written_by};
 use weft_env::Env;
 use weft_sim::{CoordinatorFaults, CoordinatorService, SimCoordinator, World};
 use weft_wire::proto::View;
@@ -71,7 +69,9 @@ fn what_a_killed_process_had_locked_is_free() {
     world.block_on(async move {
         scenario.sleep(Duration::from_secs(1)).await;
         let before = node.env();
-        let other = Embedded::open(&before, PathBuf::from("/view")).await.unwrap();
+        let other = Embedded::open(&before, PathBuf::from("/view"))
+            .await
+            .unwrap();
         assert_eq!(other.announced().await.unwrap().len(), 1);
         node.kill();
         let other = Embedded::open(&node.env(), PathBuf::from("/view"))
@@ -96,7 +96,10 @@ struct History {
 impl History {
     /// Two different views of one version are never seen.
     fn see(&mut self, view: &View) {
-        let known = self.views.entry(view.version).or_insert_with(|| view.clone());
+        let known = self
+            .views
+            .entry(view.version)
+            .or_insert_with(|| view.clone());
         assert_eq!(known, view, "two views of version {}", view.version);
     }
 }
@@ -179,9 +182,13 @@ fn changes_under_faults(seed: u64) -> (u64, u64) {
     world.block_on(async move {
         let mut rng = scenario.rng("outages");
         while done.get() < WRITERS {
-            scenario.sleep(Duration::from_millis(rng.below(4_000))).await;
+            scenario
+                .sleep(Duration::from_millis(rng.below(4_000)))
+                .await;
             service.stop();
-            scenario.sleep(Duration::from_millis(rng.below(2_500))).await;
+            scenario
+                .sleep(Duration::from_millis(rng.below(2_500)))
+                .await;
             service.resume();
         }
         // Healed; what is late arrives.
@@ -213,7 +220,10 @@ fn under_faults_there_is_one_truth() {
         made += more;
         not_made += fewer;
     }
-    assert!(made > 20 && not_made > 20, "the faults reach too little: {made} {not_made}");
+    assert!(
+        made > 20 && not_made > 20,
+        "the faults reach too little: {made} {not_made}"
+    );
 }
 
 /// A process that announces itself again and again.
@@ -257,7 +267,9 @@ fn announcements_under_faults(seed: u64) -> u64 {
     world.block_on(async move {
         let mut rng = scenario.rng("sessions");
         for _ in 0..20 {
-            scenario.sleep(Duration::from_millis(rng.below(5_000))).await;
+            scenario
+                .sleep(Duration::from_millis(rng.below(5_000)))
+                .await;
             service.end_session(names[rng.below(2) as usize]);
         }
         service.set_faults(CoordinatorFaults::none());
