@@ -20,6 +20,8 @@ const CHANGES: u64 = 12;
 const TERM_MS: u64 = 1_000;
 /// For what happens by itself. The slowest is an announcement whose term the service has made longer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Less than a watch that is not woken would take: it reads again after five seconds.
+const WOKEN: Duration = Duration::from_secs(3);
 
 /// Runs the whole suite on a service in which no view has been set.
 ///
@@ -161,8 +163,14 @@ async fn watches(env: &Env, open: Open<'_>) {
         .compare_and_set(with_epoch(&now, 1))
         .await
         .expect("the next version is set");
+    let changed = env.now();
     let told = soon(env, "a change", watching).await;
     assert_eq!(told.expect("the change is told"), now);
+    let took = env.now().since(changed);
+    assert!(
+        took < WOKEN,
+        "a change wakes a watch, not only time: {took:?}"
+    );
 
     // Whoever watches from what it was told last sees versions rise, and ends with the last.
     let target = now.version + 40;
@@ -238,9 +246,19 @@ async fn announcements(env: &Env, open: Open<'_>) {
     let left = one.announced().await.expect("it can be asked");
     assert_eq!(left, with_one, "what was withdrawn is not listed");
 
-    drop(held);
-    let left = soon(env, "a withdrawal", other.watch_announced(&with_one)).await;
+    let watching = other.watch_announced(&with_one);
+    let withdraw = async {
+        env.sleep(Duration::from_millis(200)).await;
+        drop(held);
+        env.now()
+    };
+    let (left, withdrawn) = futures_util::join!(soon(env, "a withdrawal", watching), withdraw);
     assert_eq!(left.expect("it is told"), none);
+    let took = env.now().since(withdrawn);
+    assert!(
+        took < WOKEN,
+        "a withdrawal wakes a watch, not only time: {took:?}"
+    );
     let again = other
         .announce("meta/0/2", TERM_MS)
         .await
