@@ -17,10 +17,11 @@ use std::time::Duration;
 use support::{Kind, Process, Server};
 use weft_coordinator::suite::{self, epoch, soon, with_epoch};
 use weft_coordinator::{
-    Announced, Announcement, Answer, Coordinator, CoordinatorError, Etcd, Limits, Listing, Record,
-    Reply, Service, ViewKeeper, ZooKeeper, connect, written_by,
+    Announced, Announcement, Answer, Coordinator, CoordinatorError, Embedded, Etcd, Limits,
+    Listing, Record, Reply, Service, Unanswered, ViewKeeper, ZooKeeper, connect, written_by,
 };
 use weft_env::Env;
+use weft_wire::proto::View;
 
 const CLUSTER: &str = "test";
 /// What `Server::place` says.
@@ -281,6 +282,8 @@ type Interruption = Box<dyn FnOnce() + 'static>;
 struct Interrupting<S> {
     service: S,
     before_swap: std::cell::RefCell<Option<Interruption>>,
+    /// The first change is made and its answer lost.
+    lose_answer: std::cell::Cell<bool>,
 }
 
 impl<S: Service> Service for Interrupting<S> {
@@ -296,7 +299,14 @@ impl<S: Service> Service for Interrupting<S> {
         if let Some(interrupt) = self.before_swap.borrow_mut().take() {
             interrupt();
         }
-        self.service.swap(revision, bytes)
+        let swapped = self.service.swap(revision, bytes);
+        if self.lose_answer.take() {
+            return Box::pin(async {
+                assert_eq!(swapped.await, Ok(true));
+                Err(Unanswered("the answer was lost".to_owned()))
+            });
+        }
+        swapped
     }
 
     fn record_changed(&self, seen: u64) -> Reply<'_, ()> {
@@ -330,6 +340,7 @@ fn interrupting(
         let service = Interrupting {
             service: keeper.into_service(),
             before_swap: Some(interruption).into(),
+            lose_answer: false.into(),
         };
         Box::new(ViewKeeper::new(env, service, ANSWER))
     }
@@ -413,6 +424,39 @@ fn a_change_is_found_out_after_etcd_stood_still() {
 #[test]
 fn a_change_is_found_out_after_zookeeper_stood_still() {
     standstill(Kind::ZooKeeper);
+}
+
+/// A change that was made and not answered is not taken for a rival's, nor made twice.
+async fn lost_answer<S: Service>(env: &Env, keeper: ViewKeeper<S>) {
+    wait_serving(env, &keeper).await;
+    let service = Interrupting {
+        service: keeper.into_service(),
+        before_swap: None.into(),
+        lose_answer: true.into(),
+    };
+    let keeper = ViewKeeper::new(env, service, ANSWER);
+    let made = keeper
+        .compare_and_set(with_epoch(&View::default(), 1))
+        .await
+        .unwrap();
+    assert_eq!(keeper.view().await.unwrap(), made);
+    assert_eq!((made.version, made.marks.len()), (1, 1));
+}
+
+#[test]
+fn a_change_whose_answer_was_lost_is_known_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (etcd, zookeeper) = (Server::start(Kind::Etcd), Server::start(Kind::ZooKeeper));
+    in_the_world(|env| async move {
+        let limits = Limits::default();
+        let embedded = Embedded::open(&env, dir.path().to_owned()).await.unwrap();
+        lost_answer(&env, embedded).await;
+        let etcd = Etcd::open(&env, &[etcd.address()], "weft", CLUSTER, limits).unwrap();
+        lost_answer(&env, etcd).await;
+        let servers = [zookeeper.address()];
+        let zookeeper = ZooKeeper::open(&env, &servers, "weft", CLUSTER, limits).unwrap();
+        lost_answer(&env, zookeeper).await;
+    });
 }
 
 #[test]
