@@ -168,7 +168,7 @@ pub struct LeaseKeepAliveRequest {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct LeaseKeepAliveResponse {
-    /// Seconds; 0 if there is no such lease any more.
+    /// Seconds; 0 or less if there is no such lease any more.
     #[prost(int64, tag = "3")]
     pub ttl: i64,
 }
