@@ -885,8 +885,8 @@ pub(crate) async fn record_view(
         let mut view = meta.coordinator.view().await?;
         change(&meta.core.borrow(), &mut view);
         view.version += 1;
-        match meta.coordinator.compare_and_set(view.clone()).await {
-            Ok(()) => {
+        match meta.coordinator.compare_and_set(view).await {
+            Ok(view) => {
                 let core = &mut *meta.core.borrow_mut();
                 if core.view.version < view.version {
                     core.view = view;

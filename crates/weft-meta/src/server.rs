@@ -244,8 +244,8 @@ async fn take_epoch(coordinator: &dyn Coordinator, settings: &Settings) -> Resul
             }
         }
         view.version += 1;
-        match coordinator.compare_and_set(view.clone()).await {
-            Ok(()) => return Ok(view),
+        match coordinator.compare_and_set(view).await {
+            Ok(view) => return Ok(view),
             Err(CoordinatorError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use weft_env::{
-    DirItem, Driver, File, Listener, Mono, OpenMode, SpaceReport, Stream, TaskDriver, Wall,
+    DirItem, Driver, File, Listener, Lock, Mono, OpenMode, SpaceReport, Stream, TaskDriver, Wall,
 };
 
 pub(crate) struct SimDriver {
@@ -144,6 +144,11 @@ impl Driver for SimDriver {
             Ok(inner) => inner.disks.sync_dir(&inner, self.node, self.life, path),
             Err(error) => std::future::ready(Err(error)).boxed_local(),
         }
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        let inner = self.living()?;
+        inner.lock(self.node, self.life, path)
     }
 
     fn space(&self, _path: &Path) -> io::Result<SpaceReport> {

@@ -10,6 +10,7 @@
 
 pub mod ceft;
 pub mod cluster;
+mod coordinator;
 mod disk;
 mod driver;
 mod executor;
@@ -22,6 +23,7 @@ mod world;
 
 pub use cluster::faults::Kind as Fault;
 pub use cluster::run::{Options, Report, run};
+pub use coordinator::{CoordinatorClient, CoordinatorFaults, CoordinatorService, SimCoordinator};
 pub use disk::{Disk, DiskFaults};
 pub use logs::{LogLine, Logs, current_place};
 pub use net::{Link, Network, Pace};

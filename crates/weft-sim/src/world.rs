@@ -6,11 +6,14 @@ use crate::executor::{Executor, Mark, Sleep};
 use crate::net::{Net, Network};
 use crate::rng::Rng;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
-use weft_env::Env;
+use weft_env::{Env, Lock, OpenMode};
 
 /// Polls at one and the same scenario before it is taken for a livelock: a run of some virtual
 /// minutes takes a few million.
@@ -27,6 +30,9 @@ pub(crate) struct Inner {
     pub(crate) net: Net,
     pub(crate) disks: Disks,
     pub(crate) nodes: RefCell<Vec<NodeState>>,
+    /// Locked files, by node and path: the life that has each, and which locking it was.
+    locks: RefCell<BTreeMap<(usize, PathBuf), (u64, u64)>>,
+    lockings: Cell<u64>,
     limit: Cell<u64>,
     this: Weak<Inner>,
 }
@@ -89,8 +95,51 @@ impl Inner {
         self.nodes.borrow()[node].life == life
     }
 
+    /// Locks a file, which is made if it is not there. A lock of a dead life counts for nothing.
+    pub(crate) fn lock(&self, node: usize, life: u64, path: &Path) -> io::Result<Lock> {
+        let key = (node, path.to_owned());
+        let held = self.locks.borrow().get(&key).copied();
+        if held.is_some_and(|(holder, _)| self.is_alive(node, holder)) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if let Some(inner) = self.this.upgrade() {
+            self.disks
+                .open(&inner, node, life, path, OpenMode::Create)?;
+        }
+        let locking = self.lockings.get() + 1;
+        self.lockings.set(locking);
+        self.locks.borrow_mut().insert(key.clone(), (life, locking));
+        Ok(Lock::new(HeldLock {
+            inner: self.weak(),
+            key,
+            locking,
+        }))
+    }
+
     pub(crate) fn weak(&self) -> Weak<Inner> {
         self.this.clone()
+    }
+}
+
+/// Lets a file go when it is dropped, unless another process has it by then.
+struct HeldLock {
+    inner: Weak<Inner>,
+    key: (usize, PathBuf),
+    locking: u64,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.upgrade() else {
+            return;
+        };
+        let mut locks = inner.locks.borrow_mut();
+        if locks
+            .get(&self.key)
+            .is_some_and(|(_, locking)| *locking == self.locking)
+        {
+            locks.remove(&self.key);
+        }
     }
 }
 
@@ -103,6 +152,8 @@ impl World {
             net: Net::new(seed),
             disks: Disks::new(seed),
             nodes: RefCell::default(),
+            locks: RefCell::default(),
+            lockings: Cell::new(0),
             limit: Cell::new(u64::MAX),
             this: this.clone(),
         }));
