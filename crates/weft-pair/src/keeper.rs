@@ -21,6 +21,7 @@
 
 use crate::Now;
 use crate::state::{Mode, PairState, StoreKey};
+use std::cmp::Reverse;
 use std::time::Duration;
 use weft_types::{Epoch, Member};
 
@@ -643,18 +644,18 @@ impl Keeper {
                     };
                     return Some((Mode::Recovering(serving), "a member restarted"));
                 }
-                let alone = match MEMBERS.map(accuses) {
-                    [false, false] => return None,
-                    // The silent one of the two may be dying: the one that speaks is alive.
-                    [true, false] => Member::Zero,
-                    [false, true] => Member::One,
-                    [true, true] => {
-                        let load = |m| self.registered(m).map_or(u64::MAX, |r| r.load);
-                        match load(Member::One) < load(Member::Zero) {
-                            true => Member::One,
-                            false => Member::Zero,
-                        }
-                    }
+                if !MEMBERS.into_iter().any(accuses) {
+                    return None;
+                }
+                // The silent one of the two may be dying, or dead since it accused the other: the one that
+                // speaks is alive.
+                let fitness = |m| {
+                    let registered = self.registered(m);
+                    registered.map(|r| (r.spoke, r.twin_lost, Reverse(r.load)))
+                };
+                let alone = match fitness(Member::One) > fitness(Member::Zero) {
+                    true => Member::One,
+                    false => Member::Zero,
                 };
                 Some((Mode::Only(alone), "the members cannot reach each other"))
             }

@@ -446,3 +446,25 @@ fn a_pair_that_is_let_in_again_is_made_equal_first() {
     assert_eq!(bed.mode(), Mode::Recovering(ZERO));
     assert!(bed.keeper.state().fill_all);
 }
+
+#[test]
+fn who_has_accused_the_other_and_been_silent_since_is_not_made_the_only_one() {
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    let state = bed.keeper.state();
+    // It comes to be BOTH again, and the service starts anew.
+    let mut state = PairState {
+        mode: Mode::Both,
+        ..state
+    };
+    state.epoch.0 += 1;
+    let mut bed = Bed {
+        keeper: Keeper::new(state, Terms::default(), Now::ZERO),
+        ..Bed::new(state)
+    };
+    bed.register(ZERO, "s0", true);
+    bed.beat(ZERO, true);
+    bed.now += Duration::from_millis(50);
+    bed.register(ONE, "s1", true);
+    assert_eq!(bed.keeper.state.mode, Mode::Only(ONE));
+}
