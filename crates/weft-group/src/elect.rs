@@ -106,7 +106,8 @@ impl Engine {
             }
             _ => return self.lead(now),
         };
-        match self.shape.common(&collected.shape) {
+        let common = self.shape.common(&collected.shape);
+        match common.filter(|common| *common >= self.committed) {
             Some(after) => {
                 let last = collected.shape.last().min(Sn(after.0 + self.terms.window));
                 candidate.fetching = Some((from, after, last));

@@ -22,8 +22,7 @@ pub struct Terms {
     /// A voter that has answered nothing for this long is to count no more. More than patience and lease, or
     /// one that is cut off from the others makes itself the only one.
     pub drop_after: Duration,
-    /// A junior that lacks no more batches than this is sent new ones, and is to count once it has all that are
-    /// committed.
+    /// A junior that lacks no more batches than this is to count, once it has all that are committed.
     pub gap_max: u64,
     /// Batches that may be on their way to a member.
     pub window: u64,
@@ -349,6 +348,9 @@ impl Engine {
     /// When [`Input::Tick`] is due at the latest.
     pub fn wakes_at(&self, now: Now) -> Now {
         let next = match &self.part {
+            Part::Follower if !self.may_lead(now.saturating_sub(self.heard)) => {
+                now + self.terms.patience
+            }
             Part::Follower => match self.has_lost {
                 true => self.asks_from,
                 false => self.asks_from.max(self.heard + self.terms.patience),

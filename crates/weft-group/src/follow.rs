@@ -53,7 +53,9 @@ impl Engine {
         let known = self.shape.common(&batches);
         let Some((known, left)) = known.and_then(|known| {
             let left = batches.slice(known, batches.last())?;
-            Some((known, left))
+            // What is committed is not discarded, whoever says so.
+            let keeps = known >= self.committed || known == batches.last();
+            keeps.then_some((known, left))
         }) else {
             // The sender knows another journal than this one: it is told the right one.
             let collected = self.collected(now, from);
@@ -133,7 +135,7 @@ impl Engine {
     }
 
     /// Voters lead; juniors only where none of them has for a while.
-    fn may_lead(&self, silent: Duration) -> bool {
+    pub(crate) fn may_lead(&self, silent: Duration) -> bool {
         let is_voter = self.record.voters.contains(&self.me);
         let is_junior = self.record.juniors.contains(&self.me);
         self.is_intact

@@ -195,11 +195,13 @@ impl Engine {
     }
 
     pub(crate) fn withdraw(&mut self) {
-        if let Part::Active(_) | Part::Candidate(_) = self.part {
-            let epoch = self.floor;
+        let was = std::mem::replace(&mut self.part, Part::Follower);
+        if let Part::Active(_) = was {
             self.out(Output::StepDown);
+        }
+        if let Part::Active(_) | Part::Candidate(_) = was {
+            let epoch = self.floor;
             self.send_all(&Message::Withdrawn { epoch });
-            self.part = Part::Follower;
         }
         self.is_leaving = true;
     }

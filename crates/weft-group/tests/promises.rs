@@ -229,3 +229,27 @@ fn members_come_and_go() {
     assert_eq!(to.voters, [B, C].into());
     assert!(!to.juniors.contains(&A));
 }
+
+#[test]
+fn what_is_committed_is_not_discarded_whoever_says_so() {
+    let mut engine = follower(ms(1_000));
+    let append = |epoch: u64, last: u64, committed: u64| {
+        let mut batches = Shape::default();
+        batches.extend(Epoch(epoch), Sn(last));
+        Message::Append {
+            epoch: Epoch(epoch),
+            batches,
+            committed: Sn(committed),
+        }
+    };
+    let outputs = engine.on(ms(1_010), Input::Message(A, append(1, 3, 2)));
+    assert!(outputs.contains(&Output::Committed(Sn(2))), "{outputs:?}");
+    let before = engine.shape().clone();
+    // A journal that differs from the first batch on.
+    let outputs = engine.on(ms(1_020), Input::Message(C, append(2, 5, 5)));
+    assert_eq!(*engine.shape(), before);
+    assert!(
+        matches!(told(&outputs, C)[..], [Message::Collected { .. }]),
+        "{outputs:?}"
+    );
+}
