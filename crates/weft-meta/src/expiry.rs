@@ -11,6 +11,7 @@
 
 use crate::server::{Core, Meta};
 use crate::sessions::Stage;
+use crate::settle::ORDER_PATIENCE;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_rpc::Payload;
@@ -26,9 +27,6 @@ const MARGIN_DIVISOR: u32 = 20;
 const STALL: Duration = Duration::from_millis(100);
 /// For reading what came during a stall.
 const STALL_CATCH_UP: Duration = Duration::from_millis(50);
-/// A data server that takes longer over an order is asked again (by then the pair may have another
-/// state). Comparing copies can take long.
-pub(crate) const ORDER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Ends sessions whose time has come.
 pub(crate) async fn run(meta: Rc<Meta>) {

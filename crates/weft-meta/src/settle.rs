@@ -4,7 +4,6 @@
 //! the size is journaled, and the file is free of its writer's lease. A pair that nobody serves now keeps
 //! its files waiting until somebody does, and no others.
 
-use crate::expiry::ORDER_PATIENCE;
 use crate::leases::all_of;
 use crate::server::{Core, Meta};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +15,9 @@ use weft_wire::proto::{self, FenceRequest, Layout, ObjectName, op};
 
 /// What could not be settled is tried again after this.
 const SETTLE_RETRY: Duration = Duration::from_millis(200);
+/// A data server that takes longer over an order is asked again (by then the pair may have another
+/// state). Comparing copies can take long.
+pub(crate) const ORDER_PATIENCE: Duration = Duration::from_secs(30);
 /// Objects in one order: some milliseconds of a data server's work.
 const OBJECTS_MAX: usize = 256;
 

@@ -52,6 +52,19 @@ async fn client(cluster: &Cluster, name: &str) -> Client {
     connecting.await.unwrap()
 }
 
+/// Two clients; what the first writes leaves it at `rate` bytes a second.
+async fn clients_of_which_one_is_slow(cluster: &Cluster, rate: u64) -> [Client; 2] {
+    let clients = [client(cluster, "one").await, client(cluster, "other").await];
+    for member in ["data0.0", "data0.1"] {
+        let pace = Pace {
+            rate,
+            ..Pace::default()
+        };
+        cluster.world.net().set_pace("one", member, pace);
+    }
+    clients
+}
+
 async fn create(client: &Client, name: &[u8], sync: bool) -> (u64, HandleId) {
     let flags = CreateFlags {
         exclusive: true,
@@ -183,17 +196,7 @@ fn nobody_waits_for_what_a_writer_has_still_to_write_but_who_reads_it() {
     world.set_limit(600 * SECOND);
     world.clone().block_on(async move {
         let cluster = cluster(&world, true).await;
-        let [one, other] = [
-            client(&cluster, "one").await,
-            client(&cluster, "other").await,
-        ];
-        let slow = Pace {
-            rate: 4 << 20,
-            ..Pace::default()
-        };
-        for member in ["data0.0", "data0.1"] {
-            world.net().set_pace("one", member, slow.clone());
-        }
+        let [one, other] = clients_of_which_one_is_slow(&cluster, 4 << 20).await;
         let began = Cell::new(world.now());
         let at_once = |what: &str| {
             let took = world.now() - began.replace(world.now());
@@ -244,17 +247,7 @@ fn who_writes_back_slowly_keeps_its_session_and_what_it_has_written() {
     world.set_limit(600 * SECOND);
     world.clone().block_on(async move {
         let cluster = cluster(&world, true).await;
-        let [one, other] = [
-            client(&cluster, "one").await,
-            client(&cluster, "other").await,
-        ];
-        let slow = Pace {
-            rate: 512 << 10,
-            ..Pace::default()
-        };
-        for member in ["data0.0", "data0.1"] {
-            world.net().set_pace("one", member, slow.clone());
-        }
+        let [one, other] = clients_of_which_one_is_slow(&cluster, 512 << 10).await;
         let (ino, first) = create(&one, b"file", false).await;
         for part in 0..3 {
             let data = Bytes::from(vec![part as u8 + 1; PART]);
