@@ -1,5 +1,5 @@
-//! Who has promised to follow whom, and until when: what an exploration with coarse steps of time meets
-//! too seldom.
+//! Rules that an exploration with coarse steps of time, and orders close to the usual one, meets too
+//! seldom: promises, to the millisecond, and what is late from a disk.
 
 #![allow(clippy::unwrap_used)]
 
@@ -252,4 +252,29 @@ fn what_is_committed_is_not_discarded_whoever_says_so() {
         matches!(told(&outputs, C)[..], [Message::Collected { .. }]),
         "{outputs:?}"
     );
+}
+
+#[test]
+fn what_was_written_and_discarded_is_not_on_the_disk() {
+    let mut engine = follower(ms(1_000));
+    let append = |epoch: u64| {
+        let mut batches = Shape::default();
+        batches.extend(Epoch(epoch), Sn(3));
+        Message::Append {
+            epoch: Epoch(epoch),
+            batches,
+            committed: Sn(0),
+        }
+    };
+    engine.on(ms(1_010), Input::Message(A, append(1)));
+    engine.on(ms(1_020), Input::Message(C, append(2)));
+    let durable = |outputs: &[Output]| match told(outputs, C)[..] {
+        [Message::Appended { durable, .. }] => *durable,
+        _ => panic!("{outputs:?}"),
+    };
+    // The first three are told late: others have their numbers by now.
+    let outputs = engine.on(ms(1_030), Input::Written(1));
+    assert_eq!(durable(&outputs), Sn(0));
+    let outputs = engine.on(ms(1_040), Input::Written(2));
+    assert_eq!(durable(&outputs), Sn(3));
 }
