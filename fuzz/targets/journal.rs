@@ -1,8 +1,9 @@
-//! Journal segments and image files: any bytes in them are read, cut at a torn end, or refused.
+//! Journal segments and image files: any bytes in them are read, cut at a torn end, or refused. So are
+//! bytes that another member sends as a batch.
 #![no_main]
 
 use std::cell::RefCell;
-use weft_journal::{ImageReader, Location, Reader};
+use weft_journal::{ImageReader, Location, Reader, Sealed};
 use weft_types::{GroupId, Sn};
 
 thread_local! {
@@ -13,6 +14,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, bytes)) = bytes.split_first() else {
         return;
     };
+    if kind & 2 != 0 {
+        if let Ok((sealed, batch)) = Sealed::read(bytes.to_vec().into()) {
+            assert_eq!((sealed.sn().0, sealed.epoch().0), (batch.sn, batch.epoch));
+            assert_eq!(sealed.content(), bytes);
+        }
+        return;
+    }
     DIRECTORY.with_borrow_mut(|directory| {
         let directory = directory.get_or_insert_with(|| tempfile::tempdir().unwrap());
         let dir = directory.path().to_owned();

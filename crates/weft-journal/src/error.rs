@@ -46,6 +46,15 @@ pub enum JournalError {
         /// Whose it is.
         what: String,
     },
+    /// What was asked for cannot be done with what is there. Nothing was changed; another member's
+    /// image and batches may help.
+    #[error("{path}: {what}")]
+    Refused {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        what: String,
+    },
 }
 
 impl JournalError {
@@ -59,6 +68,19 @@ impl JournalError {
                 action,
                 source,
             },
+        }
+    }
+
+    /// What becomes of an error after some of several changes were made: never `Full`, which would
+    /// say that nothing happened.
+    pub(crate) fn half_done(self) -> JournalError {
+        match self {
+            JournalError::Full { path, source } => JournalError::Io {
+                path,
+                action: "changing the journal",
+                source,
+            },
+            other => other,
         }
     }
 }

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use weft_env::Env;
 use weft_types::{GroupId, Sn};
 
-/// The version of both formats that this build writes. It reads no other.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The version of segments that this build writes. It reads version 1 as well, which has no batches
+/// that were written together.
+const JOURNAL_VERSION: u32 = 2;
+/// The version of images that this build writes. It reads no other.
+const IMAGE_VERSION: u32 = 1;
 /// First bytes of a segment.
 pub(crate) const JOURNAL_MAGIC: &[u8; 8] = b"WEFTJRNL";
 /// First bytes of an image.
@@ -62,6 +65,15 @@ fn word64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
+/// The oldest and the newest version of a kind of file that this build reads; it writes the newest.
+fn versions(magic: &[u8; 8]) -> (u32, u32) {
+    if magic == JOURNAL_MAGIC {
+        (1, JOURNAL_VERSION)
+    } else {
+        (IMAGE_VERSION, IMAGE_VERSION)
+    }
+}
+
 /// Why bytes are no header.
 pub(crate) enum NoHeader {
     /// They are not as any version writes them.
@@ -105,7 +117,7 @@ impl Header {
         }
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(magic);
-        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&versions(magic).1.to_le_bytes());
         bytes.extend_from_slice(&location.group.0.to_le_bytes());
         bytes.extend_from_slice(&self.sn.0.to_le_bytes());
         bytes.extend_from_slice(&self.epoch.to_le_bytes());
@@ -126,9 +138,10 @@ impl Header {
             return Err(NoHeader::Damaged("it does not begin with a header".into()));
         }
         let version = word32(bytes, 8);
-        if version != FORMAT_VERSION {
+        let (oldest, newest) = versions(magic);
+        if !(oldest..=newest).contains(&version) {
             return Err(NoHeader::Foreign(format!(
-                "format version {version}; this build reads version {FORMAT_VERSION}"
+                "format version {version}; this build reads versions {oldest} to {newest}"
             )));
         }
         if crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) != word32(bytes, HEADER_BYTES - 4) {
@@ -187,7 +200,7 @@ pub async fn make_dir(env: &Env, dir: &Path) -> Result<(), JournalError> {
     }
 }
 
-fn listed(env: &Env, dir: &Path) -> Result<Vec<String>, JournalError> {
+pub(crate) fn listed(env: &Env, dir: &Path) -> Result<Vec<String>, JournalError> {
     let items = env
         .read_dir(dir)
         .map_err(|error| JournalError::io(dir, "listing the directory", error))?;
@@ -198,11 +211,13 @@ fn listed(env: &Env, dir: &Path) -> Result<Vec<String>, JournalError> {
         .collect())
 }
 
-/// The 20 digits of a file's name, and nothing else.
-fn number(digits: &str) -> Option<Sn> {
+/// The 20 digits of a file's name, and nothing else. The greatest number is none: no batch could
+/// follow it.
+pub(crate) fn number(digits: &str) -> Option<Sn> {
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| digits.parse().ok().map(Sn))
+        .then(|| digits.parse().ok().filter(|number| *number < u64::MAX))
         .flatten()
+        .map(Sn)
 }
 
 /// First sn of each segment, ascending. The journal's directory must be there.

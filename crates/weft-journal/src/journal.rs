@@ -1,43 +1,56 @@
 //! Appending.
 //!
-//! One batch is written at a time; its caller gathers the next one meanwhile. Where a batch counts as
-//! written only when it is on the device, one flush serves all its changes.
+//! One write is under way at a time, of one batch or several; its caller gathers the next ones
+//! meanwhile. Where a batch counts as written only when it is on the device, one flush serves all its
+//! changes, and all batches of the write.
 
-use crate::files::{Header, JOURNAL_MAGIC, journal_dir, make_dir, segment_path};
+use crate::files::{HEADER_BYTES, Header, JOURNAL_MAGIC, journal_dir, make_dir, segment_path};
 use crate::reader::Tail;
-use crate::{JournalError, Location, SyncPolicy, record};
+use crate::restart::{begin_anew, remove_notes};
+use crate::{JournalError, Location, Sealed, SyncPolicy, record};
 use bytes::Bytes;
-use prost::Message;
 use std::path::PathBuf;
 use weft_env::{Env, File, OpenMode};
-use weft_types::Sn;
-use weft_wire::proto::Batch;
+use weft_types::{Epoch, Sn};
 
 /// A segment that has this many bytes is followed by a new one: small enough that what an image has
 /// made superfluous goes soon, large enough that opening files costs nothing.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
 /// Longest batch, in bytes. Gathering stops far below; one entry (a name, an xattr of 64 KiB) fits.
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
-/// First bytes of a batch.
+/// First bytes of a batch that begins a write.
 pub(crate) const BATCH_MAGIC: &[u8; 4] = b"WBAT";
+/// First bytes of a batch that was written together with the one before it: if that one is torn, this
+/// one was not waited for either. It differs from the other in its last byte only, so that a write
+/// that turns the one into the other leaves one of them.
+pub(crate) const MORE_MAGIC: &[u8; 4] = b"WBA+";
 
 /// The journal of one metadata server, open for appending.
 pub struct Journal {
-    env: Env,
-    location: Location,
+    pub(crate) env: Env,
+    pub(crate) location: Location,
     sync: SyncPolicy,
     file: File,
     path: PathBuf,
     /// Where the next batch goes in the segment.
-    offset: u64,
-    next: Sn,
+    pub(crate) offset: u64,
+    pub(crate) next: Sn,
+    /// Of the last batch; 0 where that is not known.
+    epoch: Epoch,
     segment_bytes: u64,
-    /// The disk failed: what is on it is no longer known.
-    broken: bool,
+    /// The next batch begins a segment: one that was to be begun may be there in part, or the last
+    /// one was cut.
+    pub(crate) roll_over: bool,
+    /// There may be a note that the journal is to begin anew after an image of this sn.
+    pub(crate) announced: Option<Sn>,
+    /// The disk failed, or a change of several steps is under way or was not finished: what is on the
+    /// disk is no longer known.
+    pub(crate) broken: bool,
 }
 
 impl Journal {
-    /// Opens for appending what was read to its end: cuts a torn tail and begins a new segment.
+    /// Opens for appending what was read to its end: cuts a torn tail and begins a new segment. If
+    /// the journal was to begin anew after an image, it does so now.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -50,38 +63,26 @@ impl Journal {
         let dir = journal_dir(&location.dir);
         make_dir(env, &location.dir).await?;
         make_dir(env, &dir).await?;
-        if let Some(cut) = &tail.cut {
-            // On the device before there is a later segment: only the last one may be torn.
-            let io = |action| move |error| JournalError::io(&cut.path, action, error);
-            if cut.offset == 0 {
-                env.remove_file(&cut.path).map_err(io("removing it"))?;
-            } else {
-                let file = env
-                    .open(&cut.path, OpenMode::Write)
-                    .await
-                    .map_err(io("opening"))?;
-                file.set_len(cut.offset)
-                    .map_err(io("cutting its torn tail"))?;
-                file.sync_data().await.map_err(io("flushing"))?;
-            }
-        } else if let Some(path) = &tail.last {
-            let io = |action| move |error| JournalError::io(path, action, error);
-            let file = env
-                .open(path, OpenMode::Write)
-                .await
-                .map_err(io("opening"))?;
-            file.sync_data().await.map_err(io("flushing"))?;
-        }
-        let (file, path) = begin_segment(env, &location, tail.next).await?;
+        let (file, path) = if tail.anew {
+            begin_anew(env, &location, tail.next).await?
+        } else {
+            // Of an image that never came.
+            remove_notes(env, &location.dir, None)?;
+            close_last(env, &tail).await?;
+            begin_segment(env, &location, tail.next).await?
+        };
         Ok(Journal {
             env: env.clone(),
             location,
             sync,
             file,
             path,
-            offset: crate::files::HEADER_BYTES as u64,
+            offset: HEADER_BYTES as u64,
             next: tail.next,
+            epoch: tail.epoch,
             segment_bytes: SEGMENT_BYTES,
+            roll_over: false,
+            announced: None,
             broken: false,
         })
     }
@@ -96,78 +97,115 @@ impl Journal {
         self.segment_bytes = bytes;
     }
 
-    /// Appends a batch; returns when it is as safe as the sync policy says.
+    /// Appends several batches, one after the other: written together and flushed once. Returns when
+    /// they are as safe as the sync policy says; none is before that. `Always` also flushes once:
+    /// batches that come here together are on their way together, and nobody is answered before.
+    /// They are in one segment, which may grow beyond [`SEGMENT_BYTES`] by what one call brings; the
+    /// caller bounds that, and it is in memory twice meanwhile.
+    ///
+    /// The first must have [`Journal::next_sn`], and epochs must not fall.
     ///
     /// # Errors
-    /// [`JournalError::Full`]: it is not in the journal; the same batch may be appended again.
-    /// [`JournalError::Io`]: unknown whether it is; every later append fails too.
-    pub async fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
-        assert_eq!(batch.sn, self.next.0, "batches are appended in order");
-        if self.broken {
-            let why = std::io::Error::other("an earlier write failed");
-            return Err(JournalError::io(&self.path, "appending", why));
+    /// [`JournalError::Full`]: none of them is in the journal; the same call may be made again, or
+    /// another. [`JournalError::Io`]: unknown how many of them are; every later call fails too.
+    /// [`JournalError::Refused`]: the image that a restart was announced for is there.
+    pub async fn append(&mut self, batches: &[Sealed]) -> Result<(), JournalError> {
+        let (mut next, mut epoch) = (self.next, self.epoch);
+        for batch in batches {
+            assert_eq!(batch.sn(), next, "batches are appended in order");
+            assert!(batch.epoch() >= epoch, "epochs do not fall");
+            (next, epoch) = (Sn(next.0 + 1), batch.epoch());
         }
-        let content = batch.encode_to_vec();
-        assert!(
-            content.len() <= BATCH_BYTES_MAX,
-            "gathering stops below the longest batch"
-        );
-        let head = record::head(BATCH_MAGIC, &content);
-        let length = (head.len() + content.len()) as u64;
-        let empty = self.offset == crate::files::HEADER_BYTES as u64;
-        let result = async {
-            if self.offset + length > self.segment_bytes && !empty {
-                self.next_segment().await?;
-            }
-            // One part: the head is short, and one write is cheaper than gathering two.
-            let mut bytes = Vec::with_capacity(length as usize);
-            bytes.extend_from_slice(&head);
-            bytes.extend_from_slice(&content);
-            self.file
-                .write_at(self.offset, vec![Bytes::from(bytes)])
-                .await
-                .map_err(|error| JournalError::io(&self.path, "writing a batch", error))?;
-            if self.sync != SyncPolicy::Never {
-                self.file
-                    .sync_data()
-                    .await
-                    .map_err(|source| JournalError::Io {
-                        // Never `Full`: what a failed flush has left is not known.
-                        path: self.path.clone(),
-                        action: "flushing a batch",
-                        source,
-                    })?;
-            }
-            Ok(())
+        self.check_usable("appending")?;
+        if batches.is_empty() {
+            return Ok(());
         }
-        .await;
-        match result {
+        let bytes = encoded(batches);
+        let length = bytes.len() as u64;
+        // Also if nobody waits for the end of this.
+        self.broken = true;
+        let written = self.write(bytes).await;
+        match &written {
             Ok(()) => {
                 self.offset += length;
-                self.next = Sn(self.next.0 + 1);
-                Ok(())
+                self.next = next;
+                self.epoch = epoch;
             }
-            Err(error) => {
-                match &error {
-                    JournalError::Full { .. } => {
-                        // What was written of it would be cut as a torn tail, or is written over.
-                        if let Err(error) = self.file.set_len(self.offset) {
-                            tracing::warn!(path = %self.path.display(), %error,
-                                "cannot cut the part of a batch that was written");
-                        }
-                    }
-                    _ => self.broken = true,
-                }
-                Err(error)
-            }
+            Err(JournalError::Full { .. }) => self.take_back().await?,
+            Err(JournalError::Refused { .. }) => {}
+            Err(_) => return written,
         }
+        self.broken = false;
+        written
+    }
+
+    /// Fails if what is on the disk is no longer known.
+    pub(crate) fn check_usable(&self, action: &'static str) -> Result<(), JournalError> {
+        if self.broken {
+            let why = std::io::Error::other("an earlier write failed");
+            return Err(JournalError::io(&self.path, action, why));
+        }
+        Ok(())
+    }
+
+    /// The journal is in good order again: the next batch goes to this place.
+    pub(crate) fn go_on(&mut self, file: File, path: PathBuf, offset: u64, next: Sn, epoch: Epoch) {
+        self.file = file;
+        self.path = path;
+        self.offset = offset;
+        self.next = next;
+        self.epoch = epoch;
+        self.broken = false;
+    }
+
+    async fn write(&mut self, bytes: Bytes) -> Result<(), JournalError> {
+        self.withdraw_restart().await?;
+        let is_empty = self.offset == HEADER_BYTES as u64;
+        let is_full = self.offset + bytes.len() as u64 > self.segment_bytes && !is_empty;
+        if is_full || self.roll_over {
+            // Should it fail, a part of the new segment is there: nothing goes before that.
+            self.roll_over = true;
+            self.next_segment().await?;
+            self.roll_over = false;
+        }
+        // One part: heads are short, and one write is cheaper than gathering many.
+        self.file
+            .write_at(self.offset, vec![bytes])
+            .await
+            .map_err(|error| JournalError::io(&self.path, "writing batches", error))?;
+        if self.sync != SyncPolicy::Never {
+            // Never `Full`: what a failed flush has left is not known.
+            self.flush("flushing batches").await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a part of what did not fit away, for good: the next call may bring other batches, and
+    /// nothing of these may turn up behind those.
+    async fn take_back(&mut self) -> Result<(), JournalError> {
+        self.file
+            .set_len(self.offset)
+            .map_err(|error| JournalError::io(&self.path, "cutting what did not fit", error))
+            .map_err(JournalError::half_done)?;
+        self.flush("flushing").await
+    }
+
+    async fn flush(&self, action: &'static str) -> Result<(), JournalError> {
+        self.file
+            .sync_data()
+            .await
+            .map_err(|source| JournalError::Io {
+                path: self.path.clone(),
+                action,
+                source,
+            })
     }
 
     async fn next_segment(&mut self) -> Result<(), JournalError> {
         let (file, path) = begin_segment(&self.env, &self.location, self.next).await?;
         let old = std::mem::replace(&mut self.file, file);
         let old_path = std::mem::replace(&mut self.path, path);
-        self.offset = crate::files::HEADER_BYTES as u64;
+        self.offset = HEADER_BYTES as u64;
         if self.sync == SyncPolicy::Never {
             // Batches are not flushed one by one, but what lies before a later segment should not
             // stay unwritten for longer than that takes.
@@ -182,7 +220,44 @@ impl Journal {
     }
 }
 
-async fn begin_segment(
+/// Makes the last segment durable as it was read: only the last one may be torn, and there is to be a
+/// later one.
+async fn close_last(env: &Env, tail: &Tail) -> Result<(), JournalError> {
+    let (path, length) = match (&tail.cut, &tail.last) {
+        (Some(cut), _) if cut.offset == 0 => {
+            return env
+                .remove_file(&cut.path)
+                .map_err(|error| JournalError::io(&cut.path, "removing it", error));
+        }
+        (Some(cut), _) => (&cut.path, Some(cut.offset)),
+        (None, Some(last)) => (last, None),
+        (None, None) => return Ok(()),
+    };
+    let io = |action| move |error| JournalError::io(path, action, error);
+    let file = env
+        .open(path, OpenMode::Write)
+        .await
+        .map_err(io("opening"))?;
+    if let Some(length) = length {
+        file.set_len(length).map_err(io("cutting its torn tail"))?;
+    }
+    file.sync_data().await.map_err(io("flushing"))
+}
+
+/// Batches as they are written: the first says that all before it was written earlier.
+fn encoded(batches: &[Sealed]) -> Bytes {
+    let contents: usize = batches.iter().map(|batch| batch.content().len()).sum();
+    let mut bytes = Vec::with_capacity(contents + batches.len() * record::HEAD_BYTES);
+    let mut magic = BATCH_MAGIC;
+    for batch in batches {
+        bytes.extend_from_slice(&record::head(magic, batch.content()));
+        bytes.extend_from_slice(batch.content());
+        magic = MORE_MAGIC;
+    }
+    bytes.into()
+}
+
+pub(crate) async fn begin_segment(
     env: &Env,
     location: &Location,
     first: Sn,

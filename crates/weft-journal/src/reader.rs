@@ -3,10 +3,9 @@
 use crate::files::{
     HEADER_BYTES, Header, JOURNAL_MAGIC, NoHeader, journal_dir, segment_path, segments,
 };
-use crate::journal::{BATCH_BYTES_MAX, BATCH_MAGIC};
-use crate::{JournalError, Location, record};
+use crate::journal::{BATCH_BYTES_MAX, BATCH_MAGIC, MORE_MAGIC};
+use crate::{JournalError, Location, Sealed, record, restart};
 use bytes::{Buf, Bytes, BytesMut};
-use prost::Message;
 use std::path::{Path, PathBuf};
 use weft_env::{Env, File, OpenMode};
 use weft_types::{Epoch, Sn};
@@ -26,6 +25,8 @@ pub struct Tail {
     pub last: Option<PathBuf>,
     /// What a crash left unfinished at the end of it.
     pub cut: Option<Cut>,
+    /// The journal is to begin anew after an image: whatever segments there are hold nothing.
+    pub anew: bool,
 }
 
 /// A torn tail: from `offset` on the segment holds no batch.
@@ -58,12 +59,19 @@ pub struct Reader {
 impl Reader {
     /// Begins after batch `after` (of the image that was loaded; 0 for all).
     ///
+    /// If the journal was to begin anew after that image ([`crate::Journal::restart_after`]) it is empty,
+    /// whatever segments there are; [`crate::Journal::open`] removes them.
+    ///
     /// # Errors
-    /// If the batch after it is not there although there are others, or files cannot be read.
+    /// If the batch after it is not there although there are others, if the journal was to begin anew
+    /// after another image, or files cannot be read.
     pub async fn open(env: &Env, location: &Location, after: Sn) -> Result<Reader, JournalError> {
         let dir = journal_dir(&location.dir);
         env.create_dir_all(&dir)
             .map_err(|error| JournalError::io(&dir, "making the directory", error))?;
+        if let Some(image) = restart::in_force(env, &location.dir)? {
+            return Reader::of_nothing(env, location, after, image);
+        }
         let all = segments(env, &location.dir)?;
         let first = all
             .iter()
@@ -106,12 +114,55 @@ impl Reader {
         Ok(reader)
     }
 
+    /// The journal is to begin anew after `image`.
+    fn of_nothing(
+        env: &Env,
+        location: &Location,
+        after: Sn,
+        image: Sn,
+    ) -> Result<Reader, JournalError> {
+        if after != image {
+            return Err(JournalError::Corrupt {
+                path: journal_dir(&location.dir),
+                offset: 0,
+                what: format!(
+                    "the journal is to begin anew after the image of batch {image}, but it is read \
+                     from batch {after} on"
+                ),
+                advice: "Put a good copy of that image in its place, or take everything away and \
+                         have it fetched from another member"
+                    .into(),
+            });
+        }
+        let tail = Tail {
+            next: Sn(after.0 + 1),
+            anew: true,
+            ..Tail::default()
+        };
+        Ok(Reader {
+            env: env.clone(),
+            location: location.clone(),
+            after,
+            segment: None,
+            tail,
+        })
+    }
+
     /// The next batch; None at the end.
     ///
     /// # Errors
     /// [`JournalError::Corrupt`] for anything that is neither a good batch in its place nor a torn
     /// end of the last segment.
     pub async fn next(&mut self) -> Result<Option<Batch>, JournalError> {
+        Ok(self.next_sealed().await?.map(|(_, batch)| batch))
+    }
+
+    /// As [`Reader::next`], with the batch as it stands there. Its content shares memory with what
+    /// was read around it: at least 256 KiB stay as long as one of them does.
+    ///
+    /// # Errors
+    /// As those of [`Reader::next`].
+    pub async fn next_sealed(&mut self) -> Result<Option<(Sealed, Batch)>, JournalError> {
         loop {
             let Some(segment) = &mut self.segment else {
                 return Ok(None);
@@ -134,23 +185,11 @@ impl Reader {
                     _ => return Ok(None),
                 }
             }
-            let length = record::length(&segment.buffer, BATCH_MAGIC, BATCH_BYTES_MAX);
-            if let Some(length) = length {
-                segment.fill(record::HEAD_BYTES + length).await?;
-            }
-            if !record::is_good(&segment.buffer, BATCH_MAGIC, BATCH_BYTES_MAX) {
-                return self.bad_batch().await;
-            }
             let offset = segment.offset;
-            segment.take(record::HEAD_BYTES);
-            let content = segment.take(length.unwrap_or_default());
+            let Some((sealed, batch, _)) = segment.take_batch().await? else {
+                return self.bad_batch().await;
+            };
             let path = &segment.path;
-            let batch = Batch::decode(content).map_err(|error| JournalError::Corrupt {
-                path: path.clone(),
-                offset,
-                what: format!("a batch with a good checksum does not decode ({error})"),
-                advice: "It was written by another version: run that".into(),
-            })?;
             if batch.sn != self.tail.next.0 {
                 return Err(gap(path, offset, self.tail.next.0, batch.sn));
             }
@@ -168,7 +207,7 @@ impl Reader {
             self.tail.next = Sn(batch.sn + 1);
             self.tail.epoch = Epoch(batch.epoch);
             if batch.sn > self.after.0 {
-                return Ok(Some(batch));
+                return Ok(Some((sealed, batch)));
             }
         }
     }
@@ -231,19 +270,8 @@ impl Reader {
 
     async fn begin(&mut self, first: Sn) -> Result<(), JournalError> {
         let path = segment_path(&self.location.dir, first);
-        let file = self
-            .env
-            .open(&path, OpenMode::Read)
-            .await
-            .map_err(|error| JournalError::io(&path, "opening", error))?;
-        let mut segment = Segment {
-            file,
-            path: path.clone(),
-            buffer: BytesMut::new(),
-            offset: 0,
-        };
+        let mut segment = Segment::open(&self.env, path.clone(), OpenMode::Read).await?;
         self.tail.last = Some(path.clone());
-        segment.fill(HEADER_BYTES).await?;
         match Header::decode(&segment.buffer, JOURNAL_MAGIC, &self.location) {
             Ok(header) if header.sn == first => {
                 segment.take(HEADER_BYTES);
@@ -269,7 +297,10 @@ impl Reader {
     }
 
     /// Decides what bytes that are no batch are: the torn tail of the last segment, or damage.
-    async fn bad_batch(&mut self) -> Result<Option<Batch>, JournalError> {
+    ///
+    /// A good batch after it that begins a write tells damage: that write was only begun when the bad
+    /// one was whole. Batches of the same write may have reached the device in any order.
+    async fn bad_batch<T>(&mut self) -> Result<Option<T>, JournalError> {
         let next = self.tail.next;
         let Some(mut segment) = self.segment.take() else {
             return Ok(None);
@@ -282,17 +313,7 @@ impl Reader {
         segment.fill_all().await?;
         let rest = segment.buffer.split_off(1).freeze();
         if !is_last || record::any_good(&rest, BATCH_MAGIC, BATCH_BYTES_MAX) {
-            return Err(JournalError::Corrupt {
-                path,
-                offset: segment.offset,
-                what: format!("batch {next} is not as it was written, and there are later ones"),
-                advice: format!(
-                    "Put a good copy of the file in its place. Only if there is none: cut it here \
-                     (truncate -s {}) and move later segments away; every change from batch {next} \
-                     on is then lost",
-                    segment.offset
-                ),
-            });
+            return Err(damaged(&path, segment.offset, next));
         }
         tracing::warn!(path = %path.display(), offset = segment.offset, bytes = rest.len() + 1,
             sn = %next, "cutting the torn tail of the journal");
@@ -302,6 +323,84 @@ impl Reader {
         });
         Ok(None)
     }
+}
+
+fn damaged(path: &Path, offset: u64, sn: Sn) -> JournalError {
+    JournalError::Corrupt {
+        path: path.to_owned(),
+        offset,
+        what: format!("batch {sn} is not as it was written, and there are later ones"),
+        advice: format!(
+            "Put a good copy of the file in its place. Only if there is none: cut it here \
+             (truncate -s {offset}) and move later segments away; every change from batch {sn} \
+             on is then lost"
+        ),
+    }
+}
+
+/// What of a segment stays when all after a batch is discarded.
+pub(crate) struct KeptPart {
+    /// The segment, open for writing.
+    pub file: File,
+    pub path: PathBuf,
+    /// Where the batches that stay end.
+    pub end: u64,
+    /// Of the last of them; 0 if there is none.
+    pub epoch: Epoch,
+    /// Where those of the others begin that also begin a write; not the first of all. What one
+    /// segment can hold bounds them.
+    pub discarded_begins: Vec<u64>,
+}
+
+/// Finds the end of batch `sn` in the segment that begins with batch `first`.
+///
+/// # Errors
+/// If the segment is not as it was written, or does not reach `sn`.
+pub(crate) async fn kept_part(
+    env: &Env,
+    location: &Location,
+    first: Sn,
+    sn: Sn,
+) -> Result<KeptPart, JournalError> {
+    let path = segment_path(&location.dir, first);
+    let mut segment = Segment::open(env, path, OpenMode::Write).await?;
+    let header = Header::decode(&segment.buffer, JOURNAL_MAGIC, location)
+        .map_err(|error| error.at(&segment.path))?;
+    if header.sn != first {
+        return Err(gap(&segment.path, 0, first.0, header.sn.0));
+    }
+    segment.take(HEADER_BYTES);
+    let (mut next, mut end, mut epoch) = (first, segment.offset, Epoch(0));
+    let mut discarded_begins = Vec::new();
+    loop {
+        let offset = segment.offset;
+        segment.fill(record::HEAD_BYTES).await?;
+        if segment.buffer.is_empty() {
+            break;
+        }
+        let Some((sealed, _, begins_write)) = segment.take_batch().await? else {
+            return Err(damaged(&segment.path, offset, next));
+        };
+        if sealed.sn() != next {
+            return Err(gap(&segment.path, offset, next.0, sealed.sn().0));
+        }
+        if next <= sn {
+            (end, epoch) = (segment.offset, sealed.epoch());
+        } else if begins_write && offset > end {
+            discarded_begins.push(offset);
+        }
+        next = Sn(next.0 + 1);
+    }
+    if next <= sn {
+        return Err(gap(&segment.path, segment.offset, sn.0, next.0));
+    }
+    Ok(KeptPart {
+        file: segment.file,
+        path: segment.path,
+        end,
+        epoch,
+        discarded_begins,
+    })
 }
 
 fn gap(path: &Path, offset: u64, expected: u64, found: u64) -> JournalError {
@@ -314,6 +413,51 @@ fn gap(path: &Path, offset: u64, expected: u64, found: u64) -> JournalError {
 }
 
 impl Segment {
+    /// Opens it and reads its first bytes, as many as the header has if there are so many.
+    async fn open(env: &Env, path: PathBuf, mode: OpenMode) -> Result<Segment, JournalError> {
+        let file = env
+            .open(&path, mode)
+            .await
+            .map_err(|error| JournalError::io(&path, "opening", error))?;
+        let mut segment = Segment {
+            file,
+            path,
+            buffer: BytesMut::new(),
+            offset: 0,
+        };
+        segment.fill(HEADER_BYTES).await?;
+        Ok(segment)
+    }
+
+    /// The batch that begins here, and whether it begins a write; None if no whole one does, and then
+    /// nothing is taken.
+    async fn take_batch(&mut self) -> Result<Option<(Sealed, Batch, bool)>, JournalError> {
+        self.fill(record::HEAD_BYTES).await?;
+        let begins_write = self.buffer.get(..4) != Some(MORE_MAGIC);
+        let magic = if begins_write {
+            BATCH_MAGIC
+        } else {
+            MORE_MAGIC
+        };
+        let Some(length) = record::length(&self.buffer, magic, BATCH_BYTES_MAX) else {
+            return Ok(None);
+        };
+        self.fill(record::HEAD_BYTES + length).await?;
+        if !record::is_good(&self.buffer, magic, BATCH_BYTES_MAX) {
+            return Ok(None);
+        }
+        let offset = self.offset;
+        self.take(record::HEAD_BYTES);
+        let content = self.take(length);
+        let (sealed, batch) = Sealed::read(content).map_err(|error| JournalError::Corrupt {
+            path: self.path.clone(),
+            offset,
+            what: format!("a batch with a good checksum is none ({error})"),
+            advice: "It was written by another version: run that".into(),
+        })?;
+        Ok(Some((sealed, batch, begins_write)))
+    }
+
     /// Reads on until the buffer holds `bytes` or the file ends.
     async fn fill(&mut self, bytes: usize) -> Result<(), JournalError> {
         while self.buffer.len() < bytes {

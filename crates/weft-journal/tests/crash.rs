@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_env::Env;
 use weft_journal::{
-    ImageReader, ImageWriter, Journal, JournalError, Location, Reader, SyncPolicy, images,
-    make_dir, remove_images, remove_segments, segments,
+    BATCH_BYTES_MAX, BadBatch, ImageReader, ImageWriter, Journal, JournalError, Location, Reader,
+    Sealed, SyncPolicy, images, make_dir, remove_images, remove_segments, segments,
 };
 use weft_sim::{DiskFaults, Node, World};
 use weft_types::{Epoch, GroupId, Sn};
@@ -45,6 +45,10 @@ fn batch(sn: u64, epoch: u64) -> Batch {
     }
 }
 
+fn sealed(sn: u64, epoch: u64) -> Sealed {
+    Sealed::new(&batch(sn, epoch))
+}
+
 /// Reads everything, opens for appending, appends until it fails or `upto`; `acknowledged` follows.
 async fn append_on(
     env: Env,
@@ -67,9 +71,12 @@ async fn append_on(
     let mut journal = Journal::open(&env, location(), sync, reader.finish()?).await?;
     journal.set_segment_bytes(SEGMENT);
     assert_eq!(journal.next_sn(), Sn(last + 1));
-    for sn in last + 1..=upto {
-        journal.append(&batch(sn, epoch)).await?;
-        *acknowledged.borrow_mut() = sn;
+    while last < upto {
+        let count = (1 + env.random() % 5).min(upto - last);
+        let batches: Vec<Sealed> = (1..=count).map(|i| sealed(last + i, epoch)).collect();
+        journal.append(&batches).await?;
+        last += count;
+        *acknowledged.borrow_mut() = last;
     }
     Ok(())
 }
@@ -148,7 +155,7 @@ fn a_full_disk_takes_the_same_batch_when_there_is_room() {
             if sn % 10 == 0 {
                 inner.disk().set_capacity(inner.disk().used());
                 loop {
-                    match journal.append(&batch(sn, 1)).await {
+                    match journal.append(&[sealed(sn, 1)]).await {
                         Err(JournalError::Full { .. }) => {
                             refused += 1;
                             inner.disk().set_capacity(1 << 30);
@@ -158,7 +165,7 @@ fn a_full_disk_takes_the_same_batch_when_there_is_room() {
                 }
                 inner.disk().set_capacity(1 << 30);
             } else {
-                journal.append(&batch(sn, 1)).await.unwrap();
+                journal.append(&[sealed(sn, 1)]).await.unwrap();
             }
         }
         assert!(refused >= 3, "{refused}");
@@ -167,6 +174,74 @@ fn a_full_disk_takes_the_same_batch_when_there_is_room() {
             .await
             .unwrap();
     });
+}
+
+/// Of batches that do not all fit none is there, also when the power goes then, and others may come in
+/// their place.
+#[test]
+fn a_full_disk_takes_all_of_a_call_or_nothing() {
+    let mut refused = 0;
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let node = world.node("meta");
+        let mut rng = world.rng("calls");
+        refused += world.block_on(async move {
+            node.start(|_| async {});
+            let env = node.env();
+            let acknowledged = Rc::new(RefCell::new(0));
+            append_on(env.clone(), SyncPolicy::Group, 1, 3, acknowledged.clone())
+                .await
+                .unwrap();
+            let mut reader = Reader::open(&env, &location(), Sn(0)).await.unwrap();
+            while reader.next().await.unwrap().is_some() {}
+            let tail = reader.finish().unwrap();
+            let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
+                .await
+                .unwrap();
+            journal.set_segment_bytes(SEGMENT);
+            let (mut epoch, mut refused) = (1, 0);
+            let mut last = 3;
+            while last < 150 {
+                let more: Vec<Sealed> = (1..=rng.within(1..6))
+                    .map(|i| sealed(last + i, epoch))
+                    .collect();
+                if rng.once_in(3) {
+                    let room = rng.below(4) << 12;
+                    node.disk().set_capacity(node.disk().used() + room);
+                }
+                match journal.append(&more).await {
+                    Ok(()) => last += more.len() as u64,
+                    Err(JournalError::Full { .. }) => {
+                        refused += 1;
+                        let mut reader = Reader::open(&env, &location(), Sn(0)).await.unwrap();
+                        let mut found = 0;
+                        while let Some(batch) = reader.next().await.unwrap() {
+                            found = batch.sn;
+                        }
+                        assert_eq!(found, last, "none of them");
+                        epoch += rng.below(2);
+                        if rng.once_in(2) {
+                            node.disk().set_capacity(1 << 30);
+                        }
+                        if rng.once_in(10) {
+                            *acknowledged.borrow_mut() = last;
+                            break;
+                        }
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            drop(journal);
+            node.power_cut();
+            node.start(|_| async {});
+            node.disk().set_capacity(1 << 30);
+            append_on(node.env(), SyncPolicy::Group, epoch, last + 5, acknowledged)
+                .await
+                .unwrap();
+            refused
+        });
+    }
+    assert!(refused > 100, "{refused}");
 }
 
 #[test]
@@ -185,15 +260,15 @@ fn a_failed_flush_ends_appending() {
         let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
             .await
             .unwrap();
-        journal.append(&batch(1, 1)).await.unwrap();
+        journal.append(&[sealed(1, 1)]).await.unwrap();
         inner.disk().set_faults(DiskFaults {
             sync_error_ppm: 1_000_000,
             ..Default::default()
         });
-        let failed = journal.append(&batch(2, 1)).await.unwrap_err();
+        let failed = journal.append(&[sealed(2, 1)]).await.unwrap_err();
         assert!(matches!(failed, JournalError::Io { .. }), "{failed}");
         inner.disk().set_faults(DiskFaults::default());
-        let failed = journal.append(&batch(2, 1)).await.unwrap_err();
+        let failed = journal.append(&[sealed(2, 1)]).await.unwrap_err();
         assert!(
             failed.to_string().contains("earlier write failed"),
             "{failed}"
@@ -273,6 +348,119 @@ fn an_image_that_has_its_name_is_whole_after_any_death() {
         };
         world.block_on(lives);
     }
+}
+
+/// A cut that would take away what an image holds, or goes back before the journal, is refused and
+/// changes nothing; so is a restart after an image that is not there.
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let world = World::new(1);
+    let node = world.node("meta");
+    world.block_on(async move {
+        node.start(|_| async {});
+        let env = node.env();
+        let acknowledged = Rc::new(RefCell::new(0));
+        append_on(env.clone(), SyncPolicy::Group, 1, 100, acknowledged.clone())
+            .await
+            .unwrap();
+        let mut reader = Reader::open(&env, &location(), Sn(0)).await.unwrap();
+        while reader.next().await.unwrap().is_some() {}
+        let tail = reader.finish().unwrap();
+        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
+            .await
+            .unwrap();
+        let refused = |result: Result<(), JournalError>, what: &str| {
+            let error = result.unwrap_err();
+            assert!(matches!(error, JournalError::Refused { .. }), "{error}");
+            assert!(error.to_string().contains(what), "{error}");
+        };
+        refused(journal.restart_after(Sn(100)).await, "no image");
+        write_image(&env, 60).await.unwrap();
+        refused(journal.restart_after(Sn(61)).await, "is of batch 60");
+        refused(journal.cut_after(Sn(59)).await, "image of batch 60");
+        env.remove_file(&weft_journal::image_path(&location().dir, Sn(60)))
+            .unwrap();
+        remove_segments(&env, &location().dir, Sn(50)).unwrap();
+        let oldest = segments(&env, &location().dir).unwrap()[0];
+        refused(
+            journal.cut_after(Sn(oldest.0 - 2)).await,
+            "does not reach back",
+        );
+        refused(journal.cut_after(Sn(0)).await, "does not reach back");
+        assert_eq!(journal.next_sn(), Sn(101));
+        journal.append(&[sealed(101, 3)]).await.unwrap();
+        // Beyond its end there is nothing to discard.
+        journal.cut_after(Sn(101)).await.unwrap();
+        journal.cut_after(Sn(u64::MAX)).await.unwrap();
+        assert_eq!(journal.next_sn(), Sn(102));
+        journal.cut_after(Sn(oldest.0 - 1)).await.unwrap();
+        assert_eq!(journal.next_sn(), oldest);
+        journal.append(&[sealed(oldest.0, 4)]).await.unwrap();
+        let mut reader = Reader::open(&env, &location(), Sn(oldest.0 - 1))
+            .await
+            .unwrap();
+        assert_eq!(reader.next().await.unwrap().unwrap(), batch(oldest.0, 4));
+        assert_eq!(reader.next().await.unwrap(), None);
+    });
+}
+
+/// Damage in the segment that is to be cut is named, and nothing is discarded.
+#[test]
+fn a_damaged_segment_is_not_cut() {
+    let world = World::new(1);
+    let node = world.node("meta");
+    world.block_on(async move {
+        node.start(|_| async {});
+        let env = node.env();
+        let tail = Reader::open(&env, &location(), Sn(0))
+            .await
+            .unwrap()
+            .finish()
+            .unwrap();
+        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
+            .await
+            .unwrap();
+        journal
+            .append(&[sealed(1, 1), sealed(2, 1), sealed(3, 1)])
+            .await
+            .unwrap();
+        journal.set_segment_bytes(1);
+        journal.append(&[sealed(4, 1)]).await.unwrap();
+        let path = location().dir.join("journal/00000000000000000001.journal");
+        let file = env.open(&path, weft_env::OpenMode::Write).await.unwrap();
+        let good = file.read_at(120, 1).await.unwrap();
+        file.write_at(120, vec![vec![!good[0]].into()])
+            .await
+            .unwrap();
+        let error = journal.cut_after(Sn(2)).await.unwrap_err();
+        assert!(matches!(error, JournalError::Corrupt { .. }), "{error}");
+        file.write_at(120, vec![good]).await.unwrap();
+        // It was only refused.
+        journal.append(&[sealed(5, 1)]).await.unwrap();
+        journal.cut_after(Sn(2)).await.unwrap();
+        journal.append(&[sealed(3, 2)]).await.unwrap();
+        append_on(env, SyncPolicy::Group, 2, 5, Rc::new(RefCell::new(3)))
+            .await
+            .unwrap();
+    });
+}
+
+/// What another member sends is taken as it is, or refused.
+#[test]
+fn a_batch_is_read_in_the_bytes_in_which_it_was_sent() {
+    let (sealed, sent) = (sealed(7, 3), batch(7, 3));
+    assert_eq!((sealed.sn(), sealed.epoch()), (Sn(7), Epoch(3)));
+    let (read, found) = Sealed::read(sealed.content().clone()).unwrap();
+    assert_eq!((read, found), (sealed.clone(), sent));
+    // A field of a later version stays.
+    let mut longer = sealed.content().to_vec();
+    longer.extend_from_slice(&[0xf8, 0x07, 1]);
+    let (read, _) = Sealed::read(longer.clone().into()).unwrap();
+    assert_eq!(read.content(), &longer);
+    let error = Sealed::read(sealed.content().slice(..10)).unwrap_err();
+    assert!(matches!(error, BadBatch::Undecodable(_)), "{error}");
+    let error = Sealed::read(vec![0; BATCH_BYTES_MAX + 1].into()).unwrap_err();
+    assert!(matches!(error, BadBatch::TooLong { .. }), "{error}");
 }
 
 #[test]

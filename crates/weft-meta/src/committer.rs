@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_env::Env;
-use weft_journal::{Journal, JournalError, SyncPolicy};
+use weft_journal::{Journal, JournalError, Sealed, SyncPolicy};
 use weft_types::{Epoch, FixedMap, Ino, Sn};
 use weft_wire::Failed;
 use weft_wire::proto::{Batch, Entry};
@@ -314,8 +314,9 @@ async fn append(
     journal: &mut Journal,
     batch: &Batch,
 ) -> Result<(), JournalError> {
+    let sealed = [Sealed::new(batch)];
     loop {
-        match journal.append(batch).await {
+        match journal.append(&sealed).await {
             Err(JournalError::Full { .. }) => {
                 meta.core.borrow_mut().commits.set_full(true);
                 env.sleep(FULL_RETRY).await;
