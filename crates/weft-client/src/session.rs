@@ -254,6 +254,11 @@ impl Session {
                     .close(&format!("a new epoch has begun: {epoch}"));
                 None
             }
+            Err(CallError::Failed(failed @ Failed::NotActive { .. })) => {
+                // It did not do it; the active knows the session.
+                link.connection.close(&failed.to_string());
+                None
+            }
             Err(CallError::Failed(Failed::Unavailable(_))) => {
                 self.env.sleep(UNAVAILABLE_PAUSE).await;
                 None
