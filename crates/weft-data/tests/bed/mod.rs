@@ -59,6 +59,8 @@ pub struct Meta {
     pub unsettled: Cell<u32>,
     /// Of these objects something came back.
     pub returned: RefCell<Vec<ObjectId>>,
+    /// Addresses of metadata servers that members are told when they register.
+    pub members: RefCell<Vec<String>>,
 }
 
 impl Meta {
@@ -83,6 +85,7 @@ impl Meta {
             live_sessions: RefCell::new(vec![SESSION]),
             unsettled: Cell::new(0),
             returned: RefCell::default(),
+            members: RefCell::default(),
         });
         let local = Local {
             cluster_id: CLUSTER.into(),
@@ -248,6 +251,7 @@ impl Meta {
                         fenced_below: 100,
                         lease_ms: LEASE.as_millis() as u64,
                         beat_ms: 50,
+                        meta_addresses: self.members.borrow().clone(),
                     };
                     let replier = self.waiting.borrow_mut().remove(&connection).unwrap();
                     replier.send::<proto::RegisterRequest>(&reply, Payload::none());
