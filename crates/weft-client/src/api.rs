@@ -84,6 +84,11 @@ impl Client {
         }
     }
 
+    /// The addresses of metadata servers that servers have told, of which its settings need not know all.
+    pub fn meta_learned(&self) -> Vec<String> {
+        self.0.session.learned()
+    }
+
     /// Writes back everything and ends the session. Handles are void afterwards.
     ///
     /// # Errors

@@ -15,21 +15,20 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use weft_env::{Env, Mono};
-use weft_rpc::{CallError, Connection, Handler, Local, Payload};
+use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Payload, Search, Terms};
 use weft_wire::proto::{
     ChangeReply, ChangeRequest, Identity, Op, SessionReply, SessionRequest, identity, op,
 };
 use weft_wire::{Failed, Rpc};
 
-/// Pauses between attempts to connect: a killed server that is started again is met within
-/// milliseconds, one that stays away costs ten attempts a second.
-const RECONNECT_PAUSES_MS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
-/// One attempt to connect and shake hands takes at most this long: an address that swallows packets
-/// must not keep the others from being tried.
+/// One attempt to connect and shake hands takes at most this long.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
-/// A request for the session that is not answered for this long is sent elsewhere: it waits for a
-/// journal write at most.
-const SESSION_PATIENCE: Duration = Duration::from_secs(2);
+/// Servers that stay away cost ten attempts a second and address. A request for the session waits for a
+/// journal write at most, or for the promises to a former active to be over.
+const TERMS: Terms = Terms {
+    pause_max: Duration::from_millis(100),
+    answer: [Duration::from_millis(250), Duration::from_secs(2)],
+};
 /// Changes whose numbers may lie between the oldest unanswered one and the newest: the service keeps
 /// the replies of all of them, and refuses more than 4096.
 const OUTSTANDING_MAX: u64 = 2048;
@@ -48,7 +47,8 @@ pub(crate) struct Link {
 
 pub(crate) struct Session {
     env: Env,
-    addresses: Vec<String>,
+    /// Borrowed for moments only.
+    search: Rc<RefCell<Search>>,
     local: Local,
     name: String,
     patience: Duration,
@@ -113,7 +113,7 @@ impl Session {
         };
         Session {
             env,
-            addresses: settings.meta.clone(),
+            search: Rc::new(RefCell::new(Search::new(settings.meta.clone(), TERMS))),
             local,
             name: settings.name.clone(),
             patience: Duration::from_millis(settings.patience_ms),
@@ -212,6 +212,21 @@ impl Session {
         link.connection.close("the session has been ended");
     }
 
+    /// The server that this session is linked to says that it is not the active. The first who hears that
+    /// closes the link: what the others hear on it is no news.
+    fn turned_away(&self, link: &Link, why: &CallError) {
+        if link.connection.is_open() {
+            let (from, now) = (link.connection.peer(), self.env.now());
+            self.search.borrow_mut().not_served(from, why, now);
+            link.connection.close(&why.to_string());
+        }
+    }
+
+    /// The addresses of metadata servers that servers have told.
+    pub fn learned(&self) -> Vec<String> {
+        self.search.borrow().learned().to_vec()
+    }
+
     /// Asks until an answer comes, at most as long as the patience.
     ///
     /// # Errors
@@ -252,6 +267,11 @@ impl Session {
                 // Taking up tells the new epoch.
                 link.connection
                     .close(&format!("a new epoch has begun: {epoch}"));
+                None
+            }
+            Err(error @ CallError::Failed(Failed::NotActive { .. })) => {
+                // It did not do it; the active knows the session.
+                self.turned_away(link, &error);
                 None
             }
             Err(CallError::Failed(Failed::Unavailable(_))) => {
@@ -363,21 +383,36 @@ impl Session {
 
     /// Keeps the session connected and renewed until it is stopped or the client is gone.
     pub async fn keep(core: Weak<Core>) {
-        let mut attempt = 0usize;
+        let Some((env, search)) = core
+            .upgrade()
+            .map(|core| (core.session.env.clone(), core.session.search.clone()))
+        else {
+            return;
+        };
+        let weak = core.clone();
+        let handler: Handler = Rc::new(move |connection, request| {
+            if let Some(core) = weak.upgrade() {
+                core.on_request(connection, request);
+            }
+        });
+        let mut attempts = Attempts::new(&env, CONNECT_PATIENCE);
         loop {
+            let local = match core.upgrade() {
+                Some(core) if !core.session.is_closed() => core.session.local(),
+                _ => return,
+            };
+            // Nothing holds the client while its session waits.
+            let step = attempts.step(&search, &local, &handler);
+            let Some((address, connected)) = step.await else {
+                continue;
+            };
             let Some(strong) = core.upgrade() else { return };
             let session = &strong.session;
-            if session.is_closed() {
-                return;
-            }
-            let address = session.addresses[attempt % session.addresses.len()].clone();
-            let round = attempt / session.addresses.len();
-            match session.establish(&strong, &address).await {
+            match session.establish(&strong, &address, connected).await {
                 Ok(()) => {
-                    attempt = 0;
+                    attempts.clear();
                     drop(strong);
                     Session::renew(&core).await;
-                    continue;
                 }
                 Err((why, refused)) => {
                     tracing::debug!(address, why, "no session yet");
@@ -385,45 +420,53 @@ impl Session {
                     session.refused.set(refused);
                 }
             }
-            attempt += 1;
-            let pause = RECONNECT_PAUSES_MS[round.min(RECONNECT_PAUSES_MS.len() - 1)];
-            let env = session.env.clone();
-            drop(strong);
-            env.sleep(Duration::from_millis(pause)).await;
         }
     }
 
-    /// Connects and opens the session or takes it up.
-    async fn establish(&self, core: &Rc<Core>, address: &str) -> Result<(), (String, bool)> {
-        let weak = Rc::downgrade(core);
-        let handler: Handler = Rc::new(move |connection, request| {
-            if let Some(core) = weak.upgrade() {
-                core.on_request(connection, request);
-            }
-        });
+    /// Who this side is, in a handshake.
+    fn local(&self) -> Local {
         let mut local = self.local.clone();
         local.identity.id = self.id.get();
-        let connecting = weft_rpc::connect(&self.env, address, &local, handler);
-        let connection = match self.env.timeout(CONNECT_PATIENCE, connecting).await {
-            Ok(Ok(connection)) => connection,
-            Ok(Err(error)) => return Err((error.to_string(), is_refusal(&error))),
-            Err(_) => return Err(("no answer".into(), false)),
-        };
-        let mut result = self.take_up(core, &connection).await;
-        if self.is_closed() {
-            result = Err(("the client is closed".into(), false));
-        }
-        if let Err((why, _)) = &result {
-            connection.close(why);
-        }
-        result
+        local
     }
 
+    /// Opens the session over a connection, or takes it up, if there is one and its other side serves.
+    async fn establish(
+        &self,
+        core: &Rc<Core>,
+        address: &str,
+        connected: std::io::Result<Connection>,
+    ) -> Result<(), (String, bool)> {
+        let connection = connected.map_err(|error| (error.to_string(), is_refusal(&error)))?;
+        if self.is_closed() {
+            connection.close("the client is closed");
+            return Err(("the client is closed".into(), false));
+        }
+        match self.take_up(core, &connection).await {
+            Ok(members) => {
+                let now = self.env.now();
+                self.search.borrow_mut().connected(address, members, now);
+                if self.is_closed() {
+                    connection.close("the client is closed");
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let now = self.env.now();
+                self.search.borrow_mut().not_served(address, &error, now);
+                connection.close(&error.to_string());
+                let refused = matches!(error, CallError::Failed(Failed::Refused(_)));
+                Err((error.to_string(), refused))
+            }
+        }
+    }
+
+    /// Answers with the addresses of the metadata servers that the view names.
     async fn take_up(
         &self,
         core: &Rc<Core>,
         connection: &Connection,
-    ) -> Result<(), (String, bool)> {
+    ) -> Result<Vec<String>, CallError> {
         let mut request = SessionRequest {
             session: self.id.get(),
             name: self.name.clone(),
@@ -441,25 +484,26 @@ impl Session {
         }
         let sent = self.env.now();
         let call = connection.call(&request, Payload::none());
-        let reply: SessionReply = match self.env.timeout(SESSION_PATIENCE, call).await {
+        let patience = self.search.borrow().answer_patience();
+        let reply: SessionReply = match self.env.timeout(patience, call).await {
             Ok(Ok((reply, _))) => reply,
-            Ok(Err(CallError::Failed(Failed::Fenced(why)))) => {
-                let link = Link {
-                    connection: connection.clone(),
-                    session: request.session,
-                    epoch: 0,
-                    generation: 0,
-                };
-                self.fenced(core, &link, &why);
-                return Err((why, false));
+            Ok(Err(error)) => {
+                if let CallError::Failed(Failed::Fenced(why)) = &error {
+                    let link = Link {
+                        connection: connection.clone(),
+                        session: request.session,
+                        epoch: 0,
+                        generation: 0,
+                    };
+                    self.fenced(core, &link, why);
+                }
+                return Err(error);
             }
-            Ok(Err(CallError::Failed(Failed::Refused(why)))) => return Err((why, true)),
-            Ok(Err(error)) => return Err((error.to_string(), false)),
-            Err(_) => return Err(("no answer to the session request".into(), false)),
+            Err(_) => return Err(CallError::Lost("no answer to the session request".into())),
         };
         if self.is_closed() {
             // One that has just been opened ends by its term.
-            return Ok(());
+            return Ok(Vec::new());
         }
         let taken_up = request.session != 0;
         self.id.set(reply.session);
@@ -487,7 +531,9 @@ impl Session {
         );
         self.linked.notify_waiters();
         core.linked();
-        Ok(())
+        let groups = reply.view.iter().flat_map(|view| &view.groups);
+        let members = groups.flat_map(|group| &group.members);
+        Ok(members.map(|member| member.address.clone()).collect())
     }
 
     fn believe_from(&self, sent: Mono) {
@@ -541,6 +587,9 @@ impl Session {
                 }
                 Ok(Err(CallError::Failed(Failed::Fenced(why)))) => {
                     core.session.fenced(&core, &link, &why);
+                }
+                Ok(Err(error @ CallError::Failed(Failed::NotActive { .. }))) => {
+                    core.session.turned_away(&link, &error);
                 }
                 Ok(Err(error)) => link.connection.close(&error.to_string()),
                 Err(_) => link.connection.close("a renewal was not answered"),

@@ -1,8 +1,8 @@
 //! The connection to the metadata service: registering, beats, orders.
 //!
 //! The server registers, then beats. Each answered beat gives the right to serve from the moment it
-//! was sent; before the connection is given up, that right is given up. Without a metadata server
-//! the data server tries for ever.
+//! was sent; before the connection is given up, that right is given up. Without a metadata server that
+//! leads the data server searches for ever.
 
 use crate::server::Node;
 use futures_util::FutureExt;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use weft_pair::PairState;
-use weft_rpc::{CallError, Connection, Handler, Payload};
+use weft_rpc::{Attempts, CallError, Connection, Handler, Payload, Search, Terms};
 use weft_wire::proto::{
     AcknowledgeRequest, BeatRequest, DropObjectsRequest, FenceRequest, LossesRequest,
     RegisterRequest, ScrubRequest, SetStateReply, SetStateRequest,
@@ -20,12 +20,13 @@ use weft_wire::{Failed, Rpc};
 
 /// Time between two beats when the metadata service does not say.
 const BEAT: Duration = Duration::from_millis(50);
-/// First and longest wait between two attempts to register.
-const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 /// A registration is answered after the rights of a former reign have run out (a third of a second)
 /// and a journal write. A metadata server that loses its power meanwhile says nothing, and the pair
 /// serves nobody until its successor is asked.
-const REGISTER_PATIENCE: Duration = Duration::from_secs(2);
+const TERMS: Terms = Terms {
+    pause_max: Duration::from_millis(100),
+    answer: [Duration::from_millis(500), Duration::from_secs(2)],
+};
 
 /// The server's side of its registration.
 pub(crate) struct Registration {
@@ -70,50 +71,63 @@ impl Registration {
 
 /// Registers and beats until the server stops.
 pub(crate) async fn run(node: Rc<Node>) {
-    let mut backoff = BACKOFF[0];
-    let mut at = 0;
+    let search = RefCell::new(Search::new(node.settings.meta.clone(), TERMS));
+    let patience = Duration::from_millis(node.settings.link_patience_ms);
+    let mut attempts = Attempts::new(&node.env, patience);
+    let orders = orders(&node);
     loop {
-        let address = node.settings.meta[at % node.settings.meta.len()].clone();
-        at += 1;
-        match serve_once(&node, &address).await {
-            Ok(why) => {
-                tracing::info!(meta = %address, why, "no longer registered");
-                backoff = BACKOFF[0];
-                // The same server most likely comes back, or is still there.
-                at -= 1;
+        let step = attempts.step(&search, &node.local, &orders);
+        let Some((address, connected)) = step.await else {
+            continue;
+        };
+        let connection = match connected {
+            Ok(connection) => connection,
+            Err(why) => {
+                tracing::debug!(meta = %address, %why, "not registered");
+                continue;
             }
-            Err(why) => tracing::debug!(meta = %address, why, "not registered"),
-        }
-        node.env.sleep(backoff).await;
-        backoff = (backoff * 2).min(BACKOFF[1]);
+        };
+        let why = serve_once(&node, &search, &connection, || attempts.clear()).await;
+        search
+            .borrow_mut()
+            .not_served(&address, &why, node.env.now());
     }
 }
 
-/// One connection from beginning to end. `Ok`: it was registered; both say why it ended.
-async fn serve_once(node: &Rc<Node>, address: &str) -> Result<String, String> {
-    let patience = Duration::from_millis(node.settings.link_patience_ms);
-    let connecting = weft_rpc::connect(&node.env, address, &node.local, orders(node));
-    let connection = match node.env.timeout(patience, connecting).await {
-        Ok(connected) => connected.map_err(|error| error.to_string())?,
-        Err(_) => return Err("no answer".into()),
-    };
-    let registered = register(node, &connection).await;
-    let ended = match registered {
+/// One connection from beginning to end; says why it ended. `registered` is called if it comes to that.
+async fn serve_once(
+    node: &Rc<Node>,
+    search: &RefCell<Search>,
+    connection: &Connection,
+    registered: impl FnOnce(),
+) -> CallError {
+    let meta = connection.peer();
+    let why = match register(node, search, connection).await {
         Ok(()) => {
+            registered();
             *node.registration.connection.borrow_mut() = Some(connection.clone());
-            Ok(beat(node, &connection).await)
+            let why = beat(node, connection).await;
+            tracing::info!(meta, %why, "no longer registered");
+            why
         }
-        Err(why) => Err(why),
+        Err(why) => {
+            tracing::debug!(meta, %why, "not registered");
+            why
+        }
     };
     // In this order: the end of the connection is taken as proof that nothing is served under a
     // right.
     node.side.borrow_mut().disconnected();
     *node.registration.connection.borrow_mut() = None;
     connection.close("starting anew");
-    ended
+    why
 }
 
-async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String> {
+async fn register(
+    node: &Rc<Node>,
+    search: &RefCell<Search>,
+    connection: &Connection,
+) -> Result<(), CallError> {
     let request = RegisterRequest {
         pair: node.pair.0,
         member: node.me.index() as u32,
@@ -124,17 +138,19 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
         was_serving: node.registration.before.get(),
     };
     let call = connection.call(&request, Payload::none());
-    let reply = match node.env.timeout(REGISTER_PATIENCE, call).await {
+    let patience = search.borrow().answer_patience();
+    let reply = match node.env.timeout(patience, call).await {
         Ok(Ok((reply, _))) => reply,
-        Ok(Err(CallError::Failed(Failed::Refused(why)))) => {
-            if *node.registration.refused.borrow() != why {
+        Ok(Err(error)) => {
+            if let CallError::Failed(Failed::Refused(why)) = &error
+                && *node.registration.refused.borrow() != *why
+            {
                 tracing::error!(why, "the metadata service refuses this server");
-                node.registration.refused.borrow_mut().clone_from(&why);
+                node.registration.refused.borrow_mut().clone_from(why);
             }
-            return Err(why);
+            return Err(error);
         }
-        Ok(Err(error)) => return Err(error.to_string()),
-        Err(_) => return Err("the registration was not answered".into()),
+        Err(_) => return Err(CallError::Lost("the registration was not answered".into())),
     };
     node.registration.refused.borrow_mut().clear();
     let state = reply
@@ -142,7 +158,12 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
         .as_ref()
         .map(PairState::from_proto)
         .transpose()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| CallError::Lost(format!("no state of a pair: {error}")))?;
+    let now = node.env.now();
+    let members = reply.meta_addresses;
+    search
+        .borrow_mut()
+        .connected(connection.peer(), members, now);
     let live = reply.live_sessions;
     node.sessions.borrow_mut().told(reply.fenced_below, live);
     for session in node.marks.awaited() {
@@ -172,7 +193,7 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), String
 }
 
 /// Beats until the connection is no good any more; says why.
-async fn beat(node: &Rc<Node>, connection: &Connection) -> String {
+async fn beat(node: &Rc<Node>, connection: &Connection) -> CallError {
     let pause = node.registration.beat.get();
     let patience = Duration::from_millis(node.settings.link_patience_ms);
     loop {
@@ -187,8 +208,10 @@ async fn beat(node: &Rc<Node>, connection: &Connection) -> String {
         let call = connection.call(&request, Payload::none());
         let reply = match node.env.timeout(patience, call).await {
             Ok(Ok((reply, _))) => reply,
-            Ok(Err(error)) => return error.to_string(),
-            Err(_) => return format!("a beat was not answered for {patience:?}"),
+            Ok(Err(error)) => return error,
+            Err(_) => {
+                return CallError::Lost(format!("a beat was not answered for {patience:?}"));
+            }
         };
         match reply.state.as_ref().map(PairState::from_proto) {
             Some(Ok(state)) => {
@@ -199,7 +222,9 @@ async fn beat(node: &Rc<Node>, connection: &Connection) -> String {
                 node.changed.notify_waiters();
             }
             None => {}
-            Some(Err(error)) => return format!("a beat was answered with {error}"),
+            Some(Err(error)) => {
+                return CallError::Lost(format!("a beat was answered with {error}"));
+            }
         }
         // A new state is acknowledged at once by the next beat; so is what woke us.
         if node.side.borrow().epoch().0 != request.epoch {
@@ -213,7 +238,7 @@ async fn beat(node: &Rc<Node>, connection: &Connection) -> String {
             }
         };
         if let Some(why) = wait.await {
-            return why;
+            return CallError::Lost(why);
         }
     }
 }

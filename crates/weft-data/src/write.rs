@@ -743,8 +743,11 @@ async fn send(
             Err(TwinError::Failed(Failed::Errno(errno))) => {
                 return Forwarded::Copied(Copied::Errno(errno));
             }
-            // It knows a newer state, as this member will soon.
-            Err(TwinError::Failed(Failed::Stale(_)) | TwinError::Lost) => {
+            // It knows a newer state, as this member will soon. Or no data server listens there any more:
+            // a metadata server does, which has done nothing.
+            Err(
+                TwinError::Failed(Failed::Stale(_) | Failed::NotActive { .. }) | TwinError::Lost,
+            ) => {
                 return Forwarded::Copied(Copied::Unknown);
             }
             // It does not know this state yet.

@@ -595,6 +595,8 @@ fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number:
         .map(|(session, _)| session.0)
         .collect();
     let fenced_below = core.state.next_session().0;
+    let members = core.view.groups.iter().flat_map(|group| &group.members);
+    let meta_addresses = members.map(|member| member.address.clone()).collect();
     let pairs = &mut core.pairs;
     let Some(pair) = pairs.by_id.get(&id) else {
         return;
@@ -612,6 +614,7 @@ fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number:
             fenced_below,
             lease_ms: meta.settings.pair.lease_ms,
             beat_ms: meta.settings.pair.beat_ms,
+            meta_addresses,
         };
         replier.send::<RegisterRequest>(&reply, Payload::none());
     }

@@ -4,13 +4,14 @@
 //! every now and then. It keeps nothing: what it was moving when it died is found again by the service,
 //! and the objects of its copies go with its session. Every `weft data` runs one.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use weft_client::{Client, Errno, Moved, Settings};
 use weft_env::Env;
-use weft_rpc::{Connection, Local, Payload};
+use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Payload, Search, Terms};
 use weft_wire::Failed;
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::{Identity, JobsRequest, MoveOrder, MoveReport};
@@ -21,10 +22,17 @@ const PARALLEL: usize = 4;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Without orders, but with a job, it asks again after this.
 const ASK_EVERY: Duration = Duration::from_millis(300);
-/// A metadata server that cannot be reached, or that fails, is asked again after this.
+/// Files are moved again after this when servers failed.
 const RETRY: Duration = Duration::from_secs(1);
-/// An answer about jobs comes from memory.
+/// One attempt to connect and shake hands takes at most this long, an answer about jobs, too: it comes
+/// from memory.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// Nobody waits for a mover that does not know of work: metadata servers that stay away are asked every
+/// now and then.
+const TERMS: Terms = Terms {
+    pause_max: Duration::from_secs(1),
+    answer: [Duration::from_millis(500), ANSWER_PATIENCE],
+};
 /// Operations of a move fail when servers have been away for so long; the file is tried again later.
 const PATIENCE_MS: u64 = 15_000;
 /// Bytes on their way for all files together.
@@ -49,21 +57,16 @@ fn settings(meta: Vec<String>, cluster_id: String, name: String) -> Settings {
 
 /// Moves files whenever there are any to be moved, for ever. `name` is what its sessions are called.
 pub async fn run(env: Env, meta: Vec<String>, cluster_id: String, name: String) {
-    let settings = settings(meta, cluster_id, name);
-    let mut at = 0;
+    if meta.is_empty() {
+        tracing::error!("a mover without metadata servers has nothing to do");
+        return;
+    }
+    let search = RefCell::new(Search::new(meta, TERMS));
     loop {
-        let address = settings.meta.get(at % settings.meta.len().max(1)).cloned();
-        at += 1;
-        let Some(address) = address else {
-            tracing::error!("a mover without metadata servers has nothing to do");
-            return;
-        };
-        if let Err(why) = wait_for_work(&env, &address, &settings.cluster_id).await {
-            tracing::debug!(address, why, "cannot ask for jobs");
-            env.sleep(RETRY).await;
-            continue;
-        }
-        if let Err(why) = work(&env, &settings).await {
+        wait_for_work(&env, &search, &cluster_id).await;
+        let meta = search.borrow().addresses();
+        let settings = settings(meta, cluster_id.clone(), name.clone());
+        if let Err(why) = work(&env, &search, &settings).await {
             tracing::info!(why, "moving files is interrupted");
             env.sleep(RETRY).await;
         }
@@ -71,7 +74,7 @@ pub async fn run(env: Env, meta: Vec<String>, cluster_id: String, name: String) 
 }
 
 /// Returns when files wait to be moved.
-async fn wait_for_work(env: &Env, address: &str, cluster_id: &str) -> Result<(), String> {
+async fn wait_for_work(env: &Env, search: &RefCell<Search>, cluster_id: &str) {
     let local = Local {
         cluster_id: cluster_id.to_owned(),
         identity: Identity {
@@ -80,36 +83,68 @@ async fn wait_for_work(env: &Env, address: &str, cluster_id: &str) -> Result<(),
             incarnation: env.random(),
         },
     };
-    let refuse = Rc::new(|_: &Connection, request: weft_rpc::Request| {
+    let refuse: Handler = Rc::new(|_: &Connection, request: weft_rpc::Request| {
         let refused = Failed::Refused("a mover answers nothing".into());
         request.replier.fail(refused);
     });
-    let connecting = weft_rpc::connect(env, address, &local, refuse);
-    let connection = match env.timeout(ANSWER_PATIENCE, connecting).await {
-        Ok(connected) => connected.map_err(|error| error.to_string())?,
-        Err(_) => return Err("no answer".into()),
-    };
-    let waited = async {
-        loop {
-            let call = connection.call(&JobsRequest {}, Payload::none());
-            match env.timeout(ANSWER_PATIENCE, call).await {
-                Ok(Ok((reply, _))) if reply.wants_movers => return Ok(()),
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => return Err(error.to_string()),
-                Err(_) => return Err("no answer".into()),
+    let mut attempts = Attempts::new(env, ANSWER_PATIENCE);
+    loop {
+        let Some((address, connected)) = attempts.step(search, &local, &refuse).await else {
+            continue;
+        };
+        let asked = match connected {
+            Ok(connection) => {
+                let asked = ask_for_work(env, search, &connection).await;
+                connection.close("the mover has asked");
+                asked
             }
-            env.sleep(LOOK_EVERY).await;
+            Err(error) => Err(CallError::Lost(error.to_string())),
+        };
+        match asked {
+            Ok(()) => return,
+            Err(why) => {
+                tracing::debug!(address, %why, "cannot ask for jobs");
+                search.borrow_mut().not_served(&address, &why, env.now());
+            }
         }
-    };
-    let waited = waited.await;
-    connection.close("the mover has asked");
-    waited
+    }
+}
+
+/// Returns when the other side wants movers, or does not answer what it should.
+async fn ask_for_work(
+    env: &Env,
+    search: &RefCell<Search>,
+    connection: &Connection,
+) -> Result<(), CallError> {
+    let mut patience = search.borrow().answer_patience();
+    let mut serves = false;
+    loop {
+        let call = connection.call(&JobsRequest {}, Payload::none());
+        let (reply, _) = env
+            .timeout(patience, call)
+            .await
+            .unwrap_or_else(|_| Err(CallError::Lost("no answer".into())))?;
+        if !serves {
+            serves = true;
+            patience = ANSWER_PATIENCE;
+            let now = env.now();
+            search
+                .borrow_mut()
+                .connected(connection.peer(), Vec::new(), now);
+        }
+        if reply.wants_movers {
+            return Ok(());
+        }
+        env.sleep(LOOK_EVERY).await;
+    }
 }
 
 /// Opens a session and moves files until there is no job any more.
-async fn work(env: &Env, settings: &Settings) -> Result<(), String> {
+async fn work(env: &Env, search: &RefCell<Search>, settings: &Settings) -> Result<(), String> {
     let connecting = Client::connect(env.clone(), settings.clone());
     let client = connecting.await.map_err(|error| error.to_string())?;
+    // A session is told the members.
+    search.borrow_mut().learn(client.meta_learned());
     let outcome = work_in(env, &client).await;
     if outcome.is_ok() {
         // Nothing is on its way: a goodbye ends everything.

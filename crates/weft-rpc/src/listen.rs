@@ -75,7 +75,13 @@ pub async fn connect(
             Kind::Handshake => {}
             Kind::Failure => {
                 let failure = Failure::decode(received.message).map_err(|_| bad("nonsense"))?;
-                return Err(refused(format!("{address}: {}", Failed::from(failure))));
+                let failed = Failed::from(failure);
+                let why = format!("{address}: {failed}");
+                return Err(match failed {
+                    Failed::Refused(_) => refused(why),
+                    // It may be otherwise the next time.
+                    _ => io::Error::other(why),
+                });
             }
             _ => return Err(bad("another frame")),
         }

@@ -20,7 +20,9 @@ pub mod proto {
 }
 
 pub use frame::{Frame, FrameError, HEADER_BYTES, Header, Kind};
-pub use message::{Failed, Rpc, decodes, method_name};
+pub use message::{
+    ADDRESS_BYTES_MAX, Failed, MEMBERS_MAX, Rpc, bounded_addresses, decodes, method_name,
+};
 
 /// The version of the protocol that this build speaks. A peer with another one is refused.
 pub const PROTOCOL_VERSION: u32 = 1;

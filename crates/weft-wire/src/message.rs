@@ -100,6 +100,11 @@ methods! {
     113 AcknowledgeRequest -> proto::AcknowledgeReply;
 }
 
+/// Members whose addresses are taken from one `NotActive`: more than any group has.
+pub const MEMBERS_MAX: usize = 64;
+/// Bytes of one address that are taken: a host name has at most 253. Longer ones are none.
+pub const ADDRESS_BYTES_MAX: usize = 255;
+
 /// Why the other side did not do a request: `Failure` as a Rust enum.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Failed {
@@ -118,6 +123,30 @@ pub enum Failed {
     /// The request broke the protocol; never retried.
     #[error("refused: {0}")]
     Refused(String),
+    /// Another member leads: ask there.
+    #[error("not the active ({})", leader(active))]
+    NotActive {
+        /// Address of the active as far as the one that answers knows; empty if it does not.
+        active: String,
+        /// Addresses of the members that it knows.
+        members: Vec<String>,
+    },
+}
+
+fn leader(active: &str) -> String {
+    match active {
+        "" => "it does not know who leads".into(),
+        active => format!("it is said to be {active}"),
+    }
+}
+
+/// Keeps what can be an address: whoever is asked next must be somebody, and a server that is out of its
+/// mind must not fill the memory of who asks it.
+pub fn bounded_addresses(addresses: impl IntoIterator<Item = String>) -> Vec<String> {
+    let addresses = addresses.into_iter();
+    let possible =
+        addresses.filter(|address| !address.is_empty() && address.len() <= ADDRESS_BYTES_MAX);
+    possible.take(MEMBERS_MAX).collect()
 }
 
 impl From<Failed> for Failure {
@@ -128,6 +157,9 @@ impl From<Failed> for Failure {
             Failed::Unavailable(why) => failure::Kind::Unavailable(why),
             Failed::Fenced(why) => failure::Kind::Fenced(why),
             Failed::Refused(why) => failure::Kind::Refused(why),
+            Failed::NotActive { active, members } => {
+                failure::Kind::NotActive(proto::NotActive { active, members })
+            }
         };
         Failure { kind: Some(kind) }
     }
@@ -141,7 +173,68 @@ impl From<Failure> for Failed {
             Some(failure::Kind::Unavailable(why)) => Failed::Unavailable(why),
             Some(failure::Kind::Fenced(why)) => Failed::Fenced(why),
             Some(failure::Kind::Refused(why)) => Failed::Refused(why),
+            Some(failure::Kind::NotActive(proto::NotActive { active, members })) => {
+                Failed::NotActive {
+                    active: bounded_addresses([active]).pop().unwrap_or_default(),
+                    members: bounded_addresses(members),
+                }
+            }
             None => Failed::Refused("a failure without a reason".into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message as _;
+
+    /// What the other side reads of a failure.
+    fn over_the_wire(failed: Failed) -> Failed {
+        let bytes = Failure::from(failed).encode_to_vec();
+        Failure::decode(bytes.as_slice()).unwrap().into()
+    }
+
+    fn not_active(active: &str, members: Vec<String>) -> Failed {
+        Failed::NotActive {
+            active: active.into(),
+            members,
+        }
+    }
+
+    #[test]
+    fn each_failure_arrives_as_it_was_sent() {
+        for failed in [
+            Failed::Errno(2),
+            Failed::Stale(7),
+            Failed::Unavailable("starting".into()),
+            Failed::Fenced("gone".into()),
+            Failed::Refused("nonsense".into()),
+            not_active("b:1", vec!["a:1".into(), "b:1".into()]),
+            not_active("", Vec::new()),
+        ] {
+            assert_eq!(over_the_wire(failed.clone()), failed);
+        }
+    }
+
+    #[test]
+    fn addresses_of_members_are_bounded() {
+        let longest = "a".repeat(ADDRESS_BYTES_MAX);
+        let kept = not_active(&longest, vec![longest.clone()]);
+        assert_eq!(over_the_wire(kept.clone()), kept);
+
+        let long = "a".repeat(ADDRESS_BYTES_MAX + 1);
+        let members = vec![long.clone(), String::new(), "b:1".into()];
+        let heard = over_the_wire(not_active(&long, members));
+        assert_eq!(heard, not_active("", vec!["b:1".into()]));
+
+        let many: Vec<String> = (0..=MEMBERS_MAX).map(|i| format!("m{i}:1")).collect();
+        let heard = over_the_wire(not_active("", many.clone()));
+        assert_eq!(heard, not_active("", many[..MEMBERS_MAX].to_vec()));
+        // What is dropped takes nobody's place.
+        let mut with_long = many.clone();
+        with_long[0] = long;
+        let heard = over_the_wire(not_active("", with_long));
+        assert_eq!(heard, not_active("", many[1..].to_vec()));
     }
 }

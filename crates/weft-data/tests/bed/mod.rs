@@ -59,6 +59,10 @@ pub struct Meta {
     pub unsettled: Cell<u32>,
     /// Of these objects something came back.
     pub returned: RefCell<Vec<ObjectId>>,
+    /// Addresses of metadata servers that members are told when they register.
+    pub members: RefCell<Vec<String>>,
+    /// Requests that were answered with who leads.
+    pub turned_away: Cell<usize>,
 }
 
 impl Meta {
@@ -83,21 +87,10 @@ impl Meta {
             live_sessions: RefCell::new(vec![SESSION]),
             unsettled: Cell::new(0),
             returned: RefCell::default(),
+            members: RefCell::default(),
+            turned_away: Cell::new(0),
         });
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
-                role: Role::Meta.into(),
-                ..Identity::default()
-            },
-        };
-        let handled = meta.clone();
-        let handler: Handler = Rc::new(move |connection, request| {
-            handled.clone().on_request(connection, request);
-        });
-        let address = weft_rpc::serve(env, address, local, |_| {}, handler)
-            .await
-            .unwrap();
+        let (address, _) = meta.listen(address).await;
         let ticking = meta.clone();
         env.spawn("ticks", async move {
             loop {
@@ -108,6 +101,32 @@ impl Meta {
             }
         });
         (meta, address)
+    }
+
+    /// Serves at one more address, as another member that has the same journal. Once the cell says so, what is
+    /// asked there is turned away: to the address in it.
+    pub async fn listen(self: &Rc<Meta>, address: &str) -> (String, Rc<RefCell<Option<String>>>) {
+        let local = Local {
+            cluster_id: CLUSTER.into(),
+            identity: Identity {
+                role: Role::Meta.into(),
+                ..Identity::default()
+            },
+        };
+        let deposed_for: Rc<RefCell<Option<String>>> = Rc::default();
+        let (handled, deposed) = (self.clone(), deposed_for.clone());
+        let handler: Handler = Rc::new(move |connection, request| match deposed.borrow().clone() {
+            None => handled.clone().on_request(connection, request),
+            Some(active) => {
+                handled.turned_away.set(handled.turned_away.get() + 1);
+                request.replier.fail(Failed::NotActive {
+                    active,
+                    members: handled.members.borrow().clone(),
+                });
+            }
+        });
+        let serving = weft_rpc::serve(&self.env, address, local, |_| {}, handler);
+        (serving.await.unwrap(), deposed_for)
     }
 
     fn now(&self) -> Duration {
@@ -248,6 +267,7 @@ impl Meta {
                         fenced_below: 100,
                         lease_ms: LEASE.as_millis() as u64,
                         beat_ms: 50,
+                        meta_addresses: self.members.borrow().clone(),
                     };
                     let replier = self.waiting.borrow_mut().remove(&connection).unwrap();
                     replier.send::<proto::RegisterRequest>(&reply, Payload::none());
@@ -306,7 +326,8 @@ impl Meta {
 pub struct Bed {
     pub env: Env,
     pub meta: Rc<Meta>,
-    meta_address: String,
+    /// Of the settings of members that are started.
+    pub meta_addresses: Vec<String>,
     dirs: [tempfile::TempDir; 2],
     pub servers: [Option<Server>; 2],
     pub tune: fn(&mut Settings),
@@ -327,7 +348,7 @@ impl Bed {
         let mut bed = Bed {
             env,
             meta,
-            meta_address,
+            meta_addresses: vec![meta_address],
             dirs: [dir(), dir()],
             servers: [None, None],
             copied: Rc::default(),
@@ -349,7 +370,7 @@ impl Bed {
         let mut settings = Settings {
             dir: self.dir(member),
             member: member.index() as u32,
-            meta: vec![self.meta_address.clone()],
+            meta: self.meta_addresses.clone(),
             cluster_id: CLUSTER.into(),
             ..Settings::default()
         };
