@@ -68,6 +68,26 @@ impl<S: Service> ViewKeeper<S> {
     }
 
     async fn read(&self, deadline: Mono) -> Result<Kept, CoordinatorError> {
+        loop {
+            let known = self.newest.get();
+            let read = self.read_once(deadline).await?;
+            if read.view.version >= self.newest.get() {
+                self.newest.set(read.view.version);
+                return Ok(read);
+            }
+            if known == self.newest.get() {
+                return Err(CoordinatorError::Unavailable(format!(
+                    "{} tells version {} of the view after version {known}: the server that was \
+                     asked is behind, or an old copy was put in its place",
+                    self.service.place(),
+                    read.view.version,
+                )));
+            }
+            // Another operation of this handle has told a later one since this was asked.
+        }
+    }
+
+    async fn read_once(&self, deadline: Mono) -> Result<Kept, CoordinatorError> {
         let record = self
             .by(deadline, self.service.read())
             .await
@@ -79,16 +99,6 @@ impl<S: Service> ViewKeeper<S> {
                 self.service.place()
             ))
         })?;
-        if view.version < self.newest.get() {
-            return Err(CoordinatorError::Unavailable(format!(
-                "{} tells version {} of the view after version {}: the server that was asked is \
-                 behind, or an old copy was put in its place",
-                self.service.place(),
-                view.version,
-                self.newest.get()
-            )));
-        }
-        self.newest.set(view.version);
         Ok(Kept {
             view,
             revision: record.revision,

@@ -19,6 +19,8 @@ mod announcement;
 mod embedded;
 mod etcd;
 mod keeper;
+#[cfg(test)]
+mod keeper_tests;
 mod name;
 mod place;
 mod record;
