@@ -131,7 +131,10 @@ impl Engine {
             return;
         };
         match batches {
-            Some(batches) if (batches.base(), batches.last()) == (after, last) => {
+            // Some of them, as many as went into a message: the rest is asked for next.
+            Some(batches)
+                if batches.base() == after && batches.last() > after && batches.last() <= last =>
+            {
                 self.take(batches)
             }
             _ => {
@@ -145,7 +148,6 @@ impl Engine {
 
     /// It has the greatest journal: the reign begins.
     fn lead(&mut self, now: Now) {
-        let own = self.promised_to_others(now, self.me);
         let Part::Candidate(candidate) = std::mem::replace(&mut self.part, Part::Follower) else {
             return;
         };
@@ -153,7 +155,7 @@ impl Engine {
         let promises = candidate.collected.values();
         let serves_from = promises
             .map(|collected| collected.promised_until)
-            .fold(now + own, Now::max);
+            .fold(now, Now::max);
         self.part = Part::Active(Reign::begin(
             now,
             serves_from,

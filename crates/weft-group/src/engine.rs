@@ -311,6 +311,26 @@ impl Engine {
         &self.shape
     }
 
+    /// How far its journal is on the disk.
+    pub fn durable(&self) -> Sn {
+        self.durable
+    }
+
+    /// Whether its disk has all that it said it had.
+    pub fn is_intact(&self) -> bool {
+        self.is_intact
+    }
+
+    /// The highest epoch that it knows.
+    pub fn floor(&self) -> Epoch {
+        self.floor
+    }
+
+    /// Whom it follows.
+    pub fn following(&self) -> Option<MemberId> {
+        self.following
+    }
+
     /// All up to this batch is committed, as far as it knows.
     pub fn committed(&self) -> Sn {
         self.committed
@@ -358,7 +378,7 @@ impl Engine {
             Part::Asking { since, .. } => *since + self.terms.asking,
             Part::Claiming => now + self.terms.patience,
             Part::Candidate(candidate) => candidate.beats.next,
-            Part::Active(reign) => reign.wakes_at(now),
+            Part::Active(reign) => self.reign_wakes_at(reign, now),
         };
         // Nothing is so urgent that other events must wait for it.
         next.clamp(now + Duration::from_millis(1), now + self.terms.patience)
@@ -474,10 +494,11 @@ impl Engine {
     fn on_change_ended(&mut self, now: Now, record: Record) {
         self.asked = None;
         if let Part::Claiming = self.part {
-            // Another may have it, and is given time to say so.
             self.part = Part::Follower;
+            // Another may have it, and is given time to say so. But if only who counts was changed
+            // meanwhile, nobody has.
             self.heard = now;
-            self.has_lost = false;
+            self.has_lost = record.epoch == self.record.epoch;
         }
         self.on_record(now, record);
     }

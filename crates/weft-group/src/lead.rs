@@ -44,7 +44,7 @@ pub struct Reign {
     peers: BTreeMap<MemberId, Peer>,
     /// The journal that it began with ends there.
     inherited: Sn,
-    /// Others may have been promised to an earlier active until then.
+    /// Other members may have promised something to an earlier active until then.
     serves_from: Now,
     began: Now,
     /// Who is to belong to the group no more.
@@ -72,13 +72,6 @@ impl Reign {
         }
     }
 
-    pub(crate) fn wakes_at(&self, now: Now) -> Now {
-        match self.serves_from > now {
-            true => self.serves_from.min(self.beats.next),
-            false => self.beats.next,
-        }
-    }
-
     /// What it has promised stands, and what is on its disk; but what was on its way is lost.
     pub(crate) fn lost(&mut self, member: MemberId) {
         if let Some(peer) = self.peers.get_mut(&member) {
@@ -92,12 +85,28 @@ impl Reign {
 }
 
 impl Engine {
+    /// From when on an active may answer: when what it and others have promised earlier ones is over. (It is
+    /// over at once where it is known that an earlier one's process has ended.)
+    fn serves_from(&self, reign: &Reign) -> Now {
+        let own = self.promised.values().copied().max();
+        reign.serves_from.max(own.unwrap_or_default())
+    }
+
+    /// When an active has something to do.
+    pub(crate) fn reign_wakes_at(&self, reign: &Reign, now: Now) -> Now {
+        let serves_from = self.serves_from(reign);
+        match serves_from > now {
+            true => serves_from.min(reign.beats.next),
+            false => reign.beats.next,
+        }
+    }
+
     /// Until when reads may be answered from what is applied. None: not now.
     pub fn reads_until(&self, now: Now) -> Option<Now> {
         let Part::Active(reign) = &self.part else {
             return None;
         };
-        if now < reign.serves_from || self.committed <= reign.inherited {
+        if now < self.serves_from(reign) || self.committed <= reign.inherited {
             return None;
         }
         let lease = self.terms.lease - self.terms.lease / DRIFT;
@@ -256,7 +265,7 @@ impl Engine {
         let Part::Active(reign) = &self.part else {
             return;
         };
-        if now < reign.serves_from {
+        if now < self.serves_from(reign) {
             return;
         }
         let durable = |member| self.durable_at(reign, member);

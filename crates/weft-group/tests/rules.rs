@@ -278,3 +278,73 @@ fn what_was_written_and_discarded_is_not_on_the_disk() {
     let outputs = engine.on(ms(1_040), Input::Written(2));
     assert_eq!(durable(&outputs), Sn(3));
 }
+
+/// What it asks of the coordinator.
+fn asked(outputs: &[Output]) -> Option<(&Record, &Record)> {
+    outputs.iter().find_map(|output| match output {
+        Output::Change { from, to } => Some((from, to)),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_claim_that_a_change_of_who_counts_has_overtaken_is_made_again_at_once() {
+    let now = ms(100);
+    let mut engine = follower(now);
+    engine.on(now, Input::Lost(A));
+    let no = Input::Message(C, Message::HearsAnswer { hears: false });
+    let outputs = engine.on(now, no.clone());
+    assert_eq!(asked(&outputs), Some((&record(), &record().claimed_by(B))));
+    // A's last change, of which B had not heard.
+    let mut changed = record();
+    changed.voters.remove(&C);
+    changed.juniors.insert(C);
+    let outputs = engine.on(now, Input::ChangeEnded(changed.clone()));
+    assert_eq!(told(&outputs, C), [&Message::Hears]);
+    let outputs = engine.on(now, no);
+    assert_eq!(asked(&outputs), Some((&changed, &changed.claimed_by(B))));
+    // But who has lost against another gives it time.
+    let outputs = engine.on(now, Input::ChangeEnded(changed.claimed_by(C)));
+    assert_eq!(outputs, []);
+}
+
+#[test]
+fn what_does_not_come_in_one_message_is_fetched_in_several() {
+    let now = ms(100);
+    let mut engine = follower(now);
+    engine.on(now, Input::Lost(A));
+    engine.on(now, Input::Record(record().claimed_by(B)));
+    let mut shape = Shape::default();
+    shape.extend(Epoch(1), Sn(3));
+    let epoch = Epoch(2);
+    let collected = Message::Collected {
+        epoch,
+        shape: shape.clone(),
+        durable: Sn(3),
+        promised: Duration::ZERO,
+        is_intact: true,
+    };
+    let fetch = |after, last| Message::Fetch {
+        epoch,
+        after: Sn(after),
+        last: Sn(last),
+    };
+    let fetched = |after, last| Message::Fetched {
+        epoch,
+        batches: shape.slice(Sn(after), Sn(last)),
+    };
+    let outputs = engine.on(now, Input::Message(C, collected));
+    assert_eq!(told(&outputs, C).last(), Some(&&fetch(0, 3)));
+    let outputs = engine.on(now, Input::Message(C, fetched(0, 2)));
+    assert_eq!(told(&outputs, C), [&fetch(2, 3)]);
+    let outputs = engine.on(now, Input::Message(C, fetched(2, 3)));
+    assert!(matches!(engine.part(), Part::Active(_)), "{outputs:?}");
+    assert_eq!(engine.shape(), &shape);
+}
+
+#[test]
+fn who_leads_already_does_not_wait_for_a_process_that_turns_out_to_have_ended() {
+    let mut engine = leader(ms(1_050), follower(ms(1_000)), ms(0));
+    engine.on(ms(1_060), Input::ProcessEnded(A));
+    assert_eq!(commits_at(&mut engine, ms(1_070)), ms(1_070));
+}
