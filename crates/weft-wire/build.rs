@@ -6,7 +6,13 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
-    let files = ["common.proto", "meta.proto", "data.proto", "image.proto"];
+    let files = [
+        "common.proto",
+        "meta.proto",
+        "data.proto",
+        "image.proto",
+        "group.proto",
+    ];
     for file in files {
         println!("cargo:rerun-if-changed={}", root.join(file).display());
     }

@@ -4,9 +4,10 @@
 
 mod support;
 
-use futures_util::future::join;
+use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use support::*;
@@ -110,7 +111,7 @@ fn a_hint_leads_to_the_active() {
         let a = client(&cluster, &[&other.address]).await;
         assert_eq!(other.asked.get(), 1);
         // What the view names is remembered.
-        assert_eq!(a.meta_learned(), [cluster.address.clone()]);
+        assert_eq!(a.meta_learned(), std::slice::from_ref(&cluster.address));
         a.mkdir(&root(), a.root(), b"d", 0o755).await.unwrap();
         // With the members named, no hint is needed.
         other.points_at("");
@@ -161,7 +162,7 @@ fn a_circle_without_an_active_does_not_spin() {
             a.points_at(&cluster.address);
         };
         let meta = [&*a.address, &b.address];
-        join(client(&cluster, &meta), election).await;
+        futures_util::future::join(client(&cluster, &meta), election).await;
     });
 }
 
@@ -171,13 +172,18 @@ fn who_does_not_answer_holds_nobody_up() {
         let deaf = deaf(&cluster.env).await;
         let silent = Other::start(&cluster.env).await;
         *silent.active.borrow_mut() = None;
+        let nothing: Handler = Rc::new(|_, _| {});
+        let tool = local(identity::Role::Tool);
         // Sooner than one attempt, or one request for a session, is given up where there is no choice.
-        for (other, given_up_after) in [(&deaf, 1), (&silent.address, 2)] {
-            let meta = [&**other, &cluster.address];
-            let limit = Duration::from_secs(given_up_after);
-            let connected = cluster.env.timeout(limit, client(&cluster, &meta)).await;
-            assert!(connected.is_ok(), "it waits for {other}");
-        }
+        let attempt = weft_rpc::connect(&cluster.env, &deaf, &tool, nothing);
+        let attempt = cluster.env.timeout(Duration::from_secs(1), attempt);
+        let meta = [&*deaf, &cluster.address];
+        let (found, attempt) = (pin!(client(&cluster, &meta)), pin!(attempt));
+        assert!(matches!(select(found, attempt).await, Either::Left(_)));
+        let wait = cluster.env.sleep(Duration::from_secs(2));
+        let meta = [&*silent.address, &cluster.address];
+        let found = pin!(client(&cluster, &meta));
+        assert!(matches!(select(found, wait).await, Either::Left(_)));
         assert_eq!(silent.asked.get(), 1);
     });
 }
@@ -326,7 +332,7 @@ fn a_session_that_is_turned_away_goes_on_and_each_change_is_made_once() {
                     a.statfs().await.unwrap();
                 }
             };
-            join(work, takeover).await;
+            futures_util::future::join(work, takeover).await;
             assert_eq!(a.session(), session, "taken up");
             // A renewal may have been on its way as well.
             let turned_away = front.turned_away.get();

@@ -5,8 +5,8 @@
 
 use crate::ranges::{self, WHOLE};
 use crate::reads::refuse_gone;
+use crate::reign::{Core, Meta};
 use crate::revocations::Conflict;
-use crate::server::{Core, Meta};
 use std::ops::Range;
 use std::rc::Rc;
 use weft_namespace::{State, Touch};

@@ -1,19 +1,18 @@
-//! From an applied entry to the reply: batches, the journal, and who waits for the commit.
+//! From an applied entry to the reply: batches, and who waits for the commit.
 //!
-//! An entry is applied when it arrives and joins the batch that is being gathered. One task writes
-//! batches, one at a time; entries gather in the next meanwhile. Whatever waits for an entry (its own
+//! An entry is applied when it arrives and joins the batch that is being gathered. One task proposes
+//! batches, a few at a time; entries gather in the next meanwhile. Whatever waits for an entry (its own
 //! reply, or that of a read that saw it) leaves when its batch is committed.
 //!
-//! What this keeps true: nothing is answered that is not in the journal. When the disk is full, the
-//! batch at hand is tried again until there is room, and new changes are answered ENOSPC before they
-//! are applied. When the disk fails, what is on it is not known: nothing is committed from then on.
+//! What this keeps true: nothing is answered that is not committed. While the disk is full, new changes
+//! are answered ENOSPC before they are applied. When the disk fails and there is no other member to go
+//! on, nothing is committed from then on.
 
-use crate::server::{Core, Meta};
+use crate::reign::{Core, Meta};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_env::Env;
-use weft_journal::{Journal, JournalError, Sealed, SyncPolicy};
+use weft_journal::SyncPolicy;
 use weft_types::{Epoch, FixedMap, Ino, Sn};
 use weft_wire::Failed;
 use weft_wire::proto::{Batch, Entry};
@@ -26,8 +25,9 @@ const BATCH_ENTRIES_MAX: usize = 4096;
 const BATCH_BYTES: usize = 1 << 20;
 /// Entries that may wait for the journal. More come only when the disk has stopped.
 const QUEUED_ENTRIES_MAX: usize = 1 << 16;
-/// A full disk is tried again this often.
-const FULL_RETRY: Duration = Duration::from_millis(200);
+/// Batches that may be on their way to the journals. Each that is added waits for less than a round trip
+/// and a flush, but gathers less; a journal writes all that wait for it together.
+const IN_FLIGHT_MAX: usize = 4;
 /// Changes are refused when less than this is left: what has been applied still finds room.
 const ROOM_BYTES: u64 = 8 << 20;
 /// How often the room is looked at.
@@ -46,10 +46,17 @@ struct Gathering {
     inos: Vec<Ino>,
 }
 
+struct Proposed {
+    sn: Sn,
+    entries: usize,
+    waiters: Vec<Waiter>,
+    inos: Vec<Ino>,
+}
+
 /// The way of entries into the journal.
 pub(crate) struct Commits {
     sync: SyncPolicy,
-    /// Batches not handed to the journal yet; entries join the last one.
+    /// Batches not proposed yet; entries join the last one.
     queue: VecDeque<Gathering>,
     queued: usize,
     next: Sn,
@@ -58,8 +65,8 @@ pub(crate) struct Commits {
     uncommitted: FixedMap<Ino, Sn>,
     /// A change whose inodes are not named is in this batch.
     barrier: Sn,
-    /// Waiters of the batch that is being written.
-    in_flight: Option<(Sn, Vec<Waiter>)>,
+    /// Proposed and not committed, in order.
+    in_flight: VecDeque<Proposed>,
     broken: Option<String>,
     full: bool,
 }
@@ -74,13 +81,13 @@ impl Commits {
             committed: Sn(next.0 - 1),
             uncommitted: FixedMap::default(),
             barrier: Sn(0),
-            in_flight: None,
+            in_flight: VecDeque::new(),
             broken: None,
             full: false,
         }
     }
 
-    /// The last batch that is in the journal.
+    /// The last batch that is committed.
     pub(crate) fn committed(&self) -> Sn {
         self.committed
     }
@@ -182,10 +189,8 @@ impl Commits {
         if let Some(why) = &self.broken {
             return Some((waiter, Err(Failed::Unavailable(why.clone()))));
         }
-        if let Some((in_flight, waiters)) = &mut self.in_flight
-            && *in_flight == sn
-        {
-            waiters.push(waiter);
+        if let Some(proposed) = self.in_flight.iter_mut().find(|batch| batch.sn == sn) {
+            proposed.waiters.push(waiter);
             return None;
         }
         match self.queue.iter_mut().find(|batch| batch.sn == sn) {
@@ -200,39 +205,42 @@ impl Commits {
         }
     }
 
-    fn take(&mut self, epoch: Epoch) -> Option<(Batch, Vec<Ino>)> {
+    /// The next batch, if it may be proposed now.
+    fn take(&mut self, epoch: Epoch) -> Option<Batch> {
+        if self.in_flight.len() >= IN_FLIGHT_MAX {
+            return None;
+        }
         let batch = self.queue.pop_front()?;
         self.queued -= batch.entries.len();
-        self.in_flight = Some((batch.sn, batch.waiters));
-        Some((
-            Batch {
-                epoch: epoch.0,
-                sn: batch.sn.0,
-                entries: batch.entries,
-            },
-            batch.inos,
-        ))
+        self.in_flight.push_back(Proposed {
+            sn: batch.sn,
+            entries: batch.entries.len(),
+            waiters: batch.waiters,
+            inos: batch.inos,
+        });
+        Some(Batch {
+            epoch: epoch.0,
+            sn: batch.sn.0,
+            entries: batch.entries,
+        })
     }
 
-    fn done(&mut self, sn: Sn, inos: Vec<Ino>) -> Vec<Waiter> {
-        self.committed = sn;
-        for ino in inos {
-            if self.uncommitted.get(&ino) == Some(&sn) {
-                self.uncommitted.remove(&ino);
+    /// The oldest batch that was proposed, if it is committed with `sn`.
+    fn done(&mut self, sn: Sn) -> Option<Proposed> {
+        let proposed = self.in_flight.pop_front_if(|batch| batch.sn <= sn)?;
+        self.committed = proposed.sn;
+        for ino in &proposed.inos {
+            if self.uncommitted.get(ino) == Some(&proposed.sn) {
+                self.uncommitted.remove(ino);
             }
         }
-        self.in_flight
-            .take()
-            .map(|(_, waiters)| waiters)
-            .unwrap_or_default()
+        Some(proposed)
     }
 
-    fn fail(&mut self, why: String) -> Vec<Waiter> {
-        let mut waiters = self
-            .in_flight
-            .take()
-            .map(|(_, waiters)| waiters)
-            .unwrap_or_default();
+    /// Nothing more is committed. Answers who waited for something.
+    pub(crate) fn fail(&mut self, why: String) -> Vec<Waiter> {
+        let in_flight = self.in_flight.drain(..);
+        let mut waiters: Vec<Waiter> = in_flight.flat_map(|batch| batch.waiters).collect();
         for batch in self.queue.drain(..) {
             waiters.extend(batch.waiters);
         }
@@ -269,59 +277,49 @@ impl Meta {
         told.await
             .unwrap_or_else(|_| Err(Failed::Unavailable("the server is stopping".into())))
     }
-}
 
-/// Writes batches until the server stops or its disk fails. Returns the journal's last sn.
-pub(crate) async fn run(meta: Rc<Meta>, mut journal: Journal) {
-    loop {
-        let taken = {
-            let mut core = meta.core.borrow_mut();
-            let epoch = core.epoch;
-            core.commits.take(epoch)
-        };
-        let Some((batch, inos)) = taken else {
-            if meta.stopping.get() {
-                meta.drained.notify_one();
-                return;
+    /// All up to batch `sn` is committed: who waits for that goes on.
+    pub(crate) fn on_committed(self: &Rc<Self>, sn: Sn) {
+        let core = &mut *self.core.borrow_mut();
+        while let Some(proposed) = core.commits.done(sn) {
+            core.metrics.batch(proposed.entries);
+            for waiter in proposed.waiters {
+                waiter(self, core, Ok(()));
             }
-            meta.gathered.notified().await;
-            continue;
-        };
-        if let Err(error) = append(&meta.env, &meta, &mut journal, &batch).await {
-            tracing::error!(%error, sn = batch.sn, "the journal cannot be written: no change is \
-                acknowledged until this server has been started again");
-            let core = &mut *meta.core.borrow_mut();
-            let failed = Failed::Unavailable("the journal's disk has failed".into());
-            for waiter in core.commits.fail(error.to_string()) {
-                waiter(&meta, core, Err(failed.clone()));
-            }
-            meta.drained.notify_one();
-            return;
         }
-        let core = &mut *meta.core.borrow_mut();
-        core.entries_since_image += batch.entries.len() as u64;
-        core.metrics.batch(batch.entries.len());
-        for waiter in core.commits.done(Sn(batch.sn), inos) {
-            waiter(&meta, core, Ok(()));
+        self.gathered.notify_one();
+    }
+
+    /// The journal cannot be written, and no other member can go on: nothing is committed from now on.
+    pub(crate) fn on_journal_failed(self: &Rc<Self>, why: String) {
+        let core = &mut *self.core.borrow_mut();
+        let failed = Failed::Unavailable("the journal's disk has failed".into());
+        for waiter in core.commits.fail(why) {
+            waiter(self, core, Err(failed.clone()));
         }
+        self.gathered.notify_one();
     }
 }
 
-/// Appends, as often as it takes while the disk is full.
-async fn append(
-    env: &Env,
-    meta: &Meta,
-    journal: &mut Journal,
-    batch: &Batch,
-) -> Result<(), JournalError> {
-    let sealed = [Sealed::new(batch)];
+/// Proposes batches until the reign ends.
+pub(crate) async fn run(meta: Rc<Meta>) {
     loop {
-        match journal.append(&sealed).await {
-            Err(JournalError::Full { .. }) => {
-                meta.core.borrow_mut().commits.set_full(true);
-                env.sleep(FULL_RETRY).await;
+        let taken = {
+            let core = &mut *meta.core.borrow_mut();
+            core.commits.take(core.epoch)
+        };
+        match taken {
+            Some(batch) => (meta.propose)(batch),
+            None => {
+                let is_idle = {
+                    let commits = &meta.core.borrow().commits;
+                    commits.is_at_rest() || commits.broken.is_some()
+                };
+                if meta.stopping.get() && is_idle {
+                    return meta.drained.notify_one();
+                }
+                meta.gathered.notified().await;
             }
-            result => return result,
         }
     }
 }

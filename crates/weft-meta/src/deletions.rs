@@ -4,7 +4,7 @@
 //! so that half of its time belongs to others. What was dropped is journaled; what was not is found in
 //! the queue again.
 
-use crate::server::{Core, Meta};
+use crate::reign::{Core, Meta};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;

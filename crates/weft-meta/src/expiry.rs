@@ -9,7 +9,7 @@
 //! READ leases are gone. Each inode that it held WRITE on is settled (`settle.rs`), then it is free for
 //! others.
 
-use crate::server::{Core, Meta};
+use crate::reign::{Core, Meta};
 use crate::sessions::Stage;
 use crate::settle::ORDER_PATIENCE;
 use std::rc::Rc;

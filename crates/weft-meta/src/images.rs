@@ -1,16 +1,17 @@
 //! Images, written in the background by a shadow.
 //!
-//! The shadow is a second copy of the name space that follows the journal on disk, as a standby will. When
-//! an image is due it takes in what was committed meanwhile and is saved, both a little at a time, so
-//! that requests and beats are answered in between. What is saved is thus what a restart would have
-//! read. Where the state is small, its digest is compared with that of the state that serves.
+//! The shadow is a second copy of the name space that follows the journal on disk, but only as far as it
+//! is committed. When an image is due it takes in what was committed meanwhile and is saved, both a little
+//! at a time, so that requests and beats are answered in between. What is saved is thus what a restart would
+//! have read. Where the state is small, its digest is compared with that of the member's other copy.
 
-use crate::server::Meta;
+use crate::group::Member;
 use crate::startup;
 use std::rc::Rc;
 use std::time::Duration;
 use thiserror::Error;
-use weft_journal::{ImageWriter, JournalError, Reader, remove_images, remove_segments};
+use weft_env::{Env, Mono};
+use weft_journal::{ImageWriter, JournalError, Reader, remove_images, remove_segments, segments};
 use weft_namespace::State;
 use weft_types::{Epoch, Sn};
 
@@ -46,20 +47,16 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Begins as a copy of the state after batch `sn`.
-    pub(crate) fn new(state: &State, sn: Sn, epoch: Epoch) -> Shadow {
-        Shadow {
-            state: state.clone(),
-            sn,
-            epoch,
-        }
+    /// Begins with the state after batch `sn`.
+    pub(crate) fn new(state: State, sn: Sn, epoch: Epoch) -> Shadow {
+        Shadow { state, sn, epoch }
     }
 
     /// Takes in the journal up to batch `sn`, and makes that much of it durable.
-    async fn follow(&mut self, meta: &Meta, sn: Sn) -> Result<(), ImageError> {
-        let location = startup::location(&meta.settings);
-        let mut reader = Reader::open(&meta.env, &location, self.sn).await?;
-        let mut turn = Turn::begin(meta);
+    async fn follow(&mut self, member: &Member, sn: Sn) -> Result<(), ImageError> {
+        let location = startup::location(&member.settings);
+        let mut reader = Reader::open(&member.env, &location, self.sn).await?;
+        let mut turn = Turn::begin(&member.env);
         while self.sn < sn {
             let Some(batch) = reader.next().await? else {
                 return Err(ImageError::Short {
@@ -69,7 +66,7 @@ impl Shadow {
             };
             for entry in &batch.entries {
                 self.state.apply(entry);
-                turn.pause(meta).await;
+                turn.pause().await;
             }
             self.sn = Sn(batch.sn);
             self.epoch = Epoch(batch.epoch);
@@ -78,14 +75,14 @@ impl Shadow {
     }
 
     /// Writes the image. Answers the digest.
-    async fn save(&self, meta: &Meta) -> Result<u128, ImageError> {
-        let location = startup::location(&meta.settings);
-        let mut writer = ImageWriter::create(&meta.env, &location, self.sn, self.epoch).await?;
+    async fn save(&self, member: &Member) -> Result<u128, ImageError> {
+        let location = startup::location(&member.settings);
+        let mut writer = ImageWriter::create(&member.env, &location, self.sn, self.epoch).await?;
         let mut records = self.state.records();
-        let mut turn = Turn::begin(meta);
+        let mut turn = Turn::begin(&member.env);
         while let Some(record) = records.next() {
             writer.add(record).await?;
-            turn.pause(meta).await;
+            turn.pause().await;
         }
         let digest = records.digest();
         writer.finish(&digest.to_le_bytes()).await?;
@@ -94,65 +91,72 @@ impl Shadow {
 }
 
 /// How long the shadow has worked without a pause.
-struct Turn(weft_env::Mono);
+struct Turn {
+    env: Env,
+    since: Mono,
+}
 
 impl Turn {
-    fn begin(meta: &Meta) -> Turn {
-        Turn(meta.env.now())
+    fn begin(env: &Env) -> Turn {
+        Turn {
+            env: env.clone(),
+            since: env.now(),
+        }
     }
 
-    async fn pause(&mut self, meta: &Meta) {
-        let worked = meta.env.now().since(self.0);
+    async fn pause(&mut self) {
+        let worked = self.env.now().since(self.since);
         if worked >= SLICE {
-            meta.env.sleep(PAUSE.max(worked)).await;
-            self.0 = meta.env.now();
+            self.env.sleep(PAUSE.max(worked)).await;
+            self.since = self.env.now();
         }
     }
 }
 
-/// Writes images when they are due, until the server stops.
-pub(crate) async fn run(meta: Rc<Meta>, mut shadow: Shadow) {
+/// Writes images when they are due, until the member's life ends.
+pub(crate) async fn run(member: Rc<Member>, mut shadow: Shadow) {
+    let env = member.env.clone();
     loop {
-        meta.env.sleep(LOOK_EVERY).await;
-        let (sn, entries, live_digest) = {
-            let core = meta.core.borrow();
-            let inodes = core.state.statistics().inodes;
-            // Writing an image costs in proportion to the last one: half of that is changed first.
-            let worth = shadow.state.statistics().inodes / 2;
-            if core.entries_since_image < meta.settings.image_every_entries.max(worth) {
-                continue;
-            }
-            let committed = core.commits.committed();
-            let at_rest = core.commits.is_at_rest();
-            let digest = (at_rest && inodes <= DIGEST_INODES_MAX).then(|| core.state.digest());
-            (committed, core.entries_since_image, digest)
-        };
-        let begin = meta.env.now();
-        let written = async {
-            shadow.follow(&meta, sn).await?;
-            let digest = shadow.save(&meta).await?;
-            let kept = remove_images(&meta.env, &meta.settings.dir, IMAGES_KEPT)?;
-            // The first image alone is no reason to throw away what it was made from.
-            if kept.len() == IMAGES_KEPT {
-                remove_segments(&meta.env, &meta.settings.dir, kept[0])?;
-            }
-            Ok::<u128, ImageError>(digest)
-        };
-        match written.await {
+        env.sleep(LOOK_EVERY).await;
+        let (sn, entries) = (member.committed(), member.entries_since_image.get());
+        // Writing an image costs in proportion to the last one: half of that is changed first.
+        let worth = shadow.state.statistics().inodes / 2;
+        if entries < member.settings.image_every_entries.max(worth) || sn <= shadow.sn {
+            continue;
+        }
+        let other_digest = member.digest_at(sn, DIGEST_INODES_MAX);
+        let begin = env.now();
+        match write(&member, &mut shadow, sn).await {
             Ok(digest) => {
-                if live_digest.is_some_and(|live| live != digest) {
+                if other_digest.is_some_and(|other| other != digest) {
                     tracing::error!(%sn, "the state that serves is not what its journal says: keep \
                         the directory, restart the server and report this");
                 }
-                let core = &mut *meta.core.borrow_mut();
-                core.entries_since_image -= entries;
-                core.metrics.images.inc();
-                tracing::info!(%sn, took = ?meta.env.now().since(begin), "image written");
+                let left = member.entries_since_image.get().saturating_sub(entries);
+                member.entries_since_image.set(left);
+                member.metrics.images.inc();
+                tracing::info!(%sn, took = ?env.now().since(begin), "image written");
             }
             Err(error) => {
                 tracing::error!(%error, "writing an image failed; the journal grows meanwhile");
-                meta.env.sleep(RETRY).await;
+                env.sleep(RETRY).await;
             }
         }
     }
+}
+
+/// Writes the image of batch `sn`, and removes what is no longer needed. Answers the digest.
+async fn write(member: &Rc<Member>, shadow: &mut Shadow, sn: Sn) -> Result<u128, ImageError> {
+    shadow.follow(member, sn).await?;
+    let digest = shadow.save(member).await?;
+    let dir = &member.settings.dir;
+    let kept = remove_images(&member.env, dir, IMAGES_KEPT)?;
+    // The first image alone is no reason to throw away what it was made from.
+    if kept.len() == IMAGES_KEPT {
+        remove_segments(&member.env, dir, kept[0])?;
+        if let Some(oldest) = segments(&member.env, dir)?.first() {
+            member.forget(Sn(oldest.0 - 1));
+        }
+    }
+    Ok(digest)
 }

@@ -10,7 +10,7 @@
 //! made nor moved there since the job began. And when both members have dropped what was there: one that
 //! missed that would bring it back, nobody's, should the pair be let in again.
 
-use crate::server::{Core, Meta};
+use crate::reign::{Core, Meta};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;

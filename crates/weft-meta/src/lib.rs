@@ -1,16 +1,18 @@
-//! The metadata server of one replica group: one owner loop that drives the name space
-//! (`weft-namespace`), the leases of clients and the pairs of data servers (`weft-pair`), and writes
-//! every change to the journal (`weft-journal`) before anybody is told of it.
+//! The metadata server: a member of a replica group. While it leads, one owner loop drives the name space
+//! (`weft-namespace`), the leases of clients and the pairs of data servers (`weft-pair`); every change is in
+//! the journals (`weft-journal`) of a majority of the group (`weft-group`) before anybody is told of it.
 //!
 //! Everything runs on one thread. Requests are handled to their end where they arrive; what has to wait
 //! (for a commit, for a lease to come back) is put aside with what it needs to go on. The life of a
-//! create, from here to the journal, is told in `docs/protocols/a-create.md`.
+//! create, from here to the journal, is told in `docs/protocols/a-create.md`; what members do, in
+//! `docs/protocols/members.md`.
 
 mod changes;
 mod committer;
 mod deletions;
 mod error;
 mod expiry;
+mod group;
 mod images;
 mod jobs;
 mod leases;
@@ -20,6 +22,7 @@ mod metrics;
 mod pairs;
 mod ranges;
 mod reads;
+mod reign;
 mod revocations;
 mod server;
 mod sessions;
@@ -30,6 +33,6 @@ mod status;
 
 pub use error::MetaError;
 pub use metrics::METRICS;
-pub use server::{Server, start};
-pub use settings::{JournalSettings, PairSettings, Settings};
+pub use server::{Server, start, start_with};
+pub use settings::{GroupTerms, JournalSettings, PairSettings, Settings};
 pub use startup::on_disk;

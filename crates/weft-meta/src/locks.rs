@@ -4,7 +4,7 @@
 //! Not in the journaled state: clients that wait ask again twice a second, so that a new reign knows
 //! all of it soon.
 
-use crate::server::Core;
+use crate::reign::Core;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use weft_env::Mono;

@@ -1,7 +1,7 @@
 //! What a dead data server and a dead client have lost together: who may have, for the data servers
 //! that name it, and what is, for people (docs/protocols/losses.md).
 
-use crate::server::{Core, Meta, ROOT};
+use crate::reign::{Core, Meta, ROOT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;

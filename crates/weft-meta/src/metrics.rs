@@ -1,7 +1,7 @@
 //! What this server counts, for operators: the table in `docs/operating/metrics.md` (tested).
 
 use crate::MetaError;
-use crate::server::{Core, Meta};
+use crate::reign::Core;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -9,7 +9,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use std::rc::Rc;
+use std::cell::RefCell;
+use weft_env::Env;
+use weft_namespace::Statistics;
 use weft_wire::method_name;
 
 /// Name, unit and meaning of each metric of a metadata server. Counters get `_total` when served.
@@ -87,7 +89,7 @@ struct Message {
 /// The counters that are kept where things happen; gauges are read when they are asked for.
 pub(crate) struct Metrics {
     registry: Registry,
-    requests: Vec<(u16, Counter)>,
+    requests: RefCell<Vec<(u16, Counter)>>,
     family: Family<Message, Counter>,
     batch_entries: Histogram,
     pub revocations: Counter,
@@ -146,7 +148,7 @@ impl Metrics {
         });
         Metrics {
             registry,
-            requests: Vec::new(),
+            requests: RefCell::default(),
             family,
             batch_entries,
             revocations,
@@ -159,9 +161,10 @@ impl Metrics {
     }
 
     /// A request has arrived.
-    pub(crate) fn request(&mut self, method: u16) {
+    pub(crate) fn request(&self, method: u16) {
+        let mut requests = self.requests.borrow_mut();
         // A handful of methods: looking through them is cheaper than the family's lock and hash.
-        if let Some((_, counter)) = self.requests.iter().find(|(known, _)| *known == method) {
+        if let Some((_, counter)) = requests.iter().find(|(known, _)| *known == method) {
             counter.inc();
             return;
         }
@@ -171,7 +174,7 @@ impl Metrics {
         let counter = self.family.get_or_create(&message).clone();
         counter.inc();
         if message.message != "unknown" {
-            self.requests.push((method, counter));
+            requests.push((method, counter));
         }
     }
 
@@ -181,24 +184,14 @@ impl Metrics {
     }
 }
 
-impl Core {
-    fn metrics_page(&self) -> String {
-        let statistics = self.state.statistics();
-        for (name, gauge) in &self.metrics.gauges {
-            let value = match *name {
-                "weft_meta_epoch" => self.epoch.0,
-                "weft_meta_sn" => self.commits.committed().0,
-                "weft_meta_inodes" => statistics.inodes,
-                "weft_meta_memory_bytes" => statistics.memory_bytes,
-                "weft_meta_sessions" => statistics.sessions,
-                "weft_meta_read_leases" => self.leases.len() as u64,
-                "weft_meta_requests_parked" => self.parking.len() as u64,
-                _ => statistics.deletions,
-            };
-            gauge.set(value as i64);
+impl Metrics {
+    /// What is served, with each gauge as `gauge` says.
+    pub(crate) fn page(&self, value_of: impl Fn(&str) -> u64) -> String {
+        for (name, gauge) in &self.gauges {
+            gauge.set(value_of(name) as i64);
         }
         let mut page = String::new();
-        match encode(&mut page, &self.metrics.registry) {
+        match encode(&mut page, &self.registry) {
             Ok(()) => page,
             // Writing to a string does not fail.
             Err(error) => format!("# {error}\n"),
@@ -206,14 +199,37 @@ impl Core {
     }
 }
 
+/// The value of a gauge of the name space; 0 if it is none.
+pub(crate) fn gauge_of(statistics: &Statistics, name: &str) -> u64 {
+    match name {
+        "weft_meta_inodes" => statistics.inodes,
+        "weft_meta_memory_bytes" => statistics.memory_bytes,
+        "weft_meta_sessions" => statistics.sessions,
+        "weft_meta_deletions_queued" => statistics.deletions,
+        _ => 0,
+    }
+}
+
+impl Core {
+    /// The value of a gauge.
+    pub(crate) fn gauge(&self, name: &str) -> u64 {
+        match name {
+            "weft_meta_epoch" => self.epoch.0,
+            "weft_meta_sn" => self.commits.committed().0,
+            "weft_meta_read_leases" => self.leases.len() as u64,
+            "weft_meta_requests_parked" => self.parking.len() as u64,
+            _ => gauge_of(&self.state.statistics(), name),
+        }
+    }
+}
+
 /// Serves the page. Answers the address.
-pub(crate) async fn serve(meta: &Rc<Meta>, listen: &str) -> Result<String, MetaError> {
-    let of = Rc::downgrade(meta);
-    let page = move || {
-        of.upgrade()
-            .map_or_else(String::new, |meta| meta.core.borrow().metrics_page())
-    };
-    weft_env::serve_text(&meta.env, listen, page)
+pub(crate) async fn serve(
+    env: &Env,
+    listen: &str,
+    page: impl Fn() -> String + 'static,
+) -> Result<String, MetaError> {
+    weft_env::serve_text(env, listen, page)
         .await
         .map_err(|source| MetaError::Io {
             what: format!("serving metrics on {listen}"),

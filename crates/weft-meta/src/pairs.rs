@@ -5,7 +5,7 @@
 //! A pair that is not known is added when both its members are there.
 
 use crate::MetaError;
-use crate::server::{Core, Meta};
+use crate::reign::{Core, Meta};
 use crate::sessions::Stage;
 use std::collections::BTreeMap;
 use std::rc::Rc;

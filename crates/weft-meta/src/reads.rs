@@ -3,8 +3,8 @@
 //! A read is answered when what it saw is committed. Answers grant READ leases; where another client
 //! owns size and times, it is asked for them first.
 
+use crate::reign::{Core, Meta};
 use crate::revocations::Conflict;
-use crate::server::{Core, Meta};
 use std::rc::Rc;
 use weft_namespace::EXECUTE;
 use weft_rpc::{Connection, Payload, Replier};

@@ -7,7 +7,7 @@
 use crate::leases::{Ask, Held, Revocation};
 use crate::ranges::{self, BEYOND, Kept, WHOLE};
 use crate::reads::refuse_gone;
-use crate::server::{Core, Meta};
+use crate::reign::{Core, Meta};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;

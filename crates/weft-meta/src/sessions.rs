@@ -2,7 +2,7 @@
 //! `expiry.rs`; the rules are in `docs/protocols/leases.md`.
 
 use crate::ranges::{self, Kept};
-use crate::server::{Core, Meta, ROOT};
+use crate::reign::{Core, Meta, ROOT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weft_env::Mono;

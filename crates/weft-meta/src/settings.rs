@@ -10,8 +10,12 @@ use weft_journal::SyncPolicy;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Directory of the journal, the images and the view. Made if it is not there.
+    /// Directory of the journal and the images. Made if it is not there.
     pub dir: PathBuf,
+    /// Where the view is kept: `file:/directory` (for the processes of one machine),
+    /// `etcd://host:port,...` or `zookeeper://host:port,...`. Empty: in a file in `dir`, for a group of
+    /// one member.
+    pub coordinator: String,
     /// Address to listen on, `host:port`; port 0 takes a free one.
     pub listen: String,
     /// Address for metrics, `host:port`; none: not served.
@@ -22,6 +26,11 @@ pub struct Settings {
     pub group: u32,
     /// This server's number among the members of its group, from 1.
     pub member: u32,
+    /// The members that the group has when it is founded, by whichever starts first; this one is among them
+    /// in any case. Later `weft group` says.
+    pub members: Vec<u32>,
+    /// How the members of the group find out who lives.
+    pub group_terms: GroupTerms,
     /// Owner of the root directory of a name space that is made now; later chown says.
     pub root_uid: u32,
     /// Its group.
@@ -37,6 +46,20 @@ pub struct Settings {
     /// as many inodes half the number of inodes counts instead, so that images do not take more and
     /// more of the server's time.
     pub image_every_entries: u64,
+}
+
+/// See [`Settings::group_terms`]. All members must have the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GroupTerms {
+    /// Milliseconds between two beats of an active.
+    pub beat_ms: u64,
+    /// Milliseconds without a sign of the active after which another is looked for. Who answers a beat
+    /// follows nobody else for as long.
+    pub patience_ms: u64,
+    /// Whether an orderly end of a connection proves that the other's process has ended. False where
+    /// something on the way ends connections by itself (a proxy, a service mesh).
+    pub trust_closed_connections: bool,
 }
 
 /// See [`Settings::journal`].
@@ -64,17 +87,50 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             dir: PathBuf::from("/var/lib/weft/meta"),
+            coordinator: String::new(),
             listen: "127.0.0.1:7400".into(),
             metrics_listen: None,
             cluster_id: "weft".into(),
             group: 0,
             member: 1,
+            members: Vec::new(),
+            group_terms: GroupTerms::default(),
             root_uid: 0,
             root_gid: 0,
             journal: JournalSettings::default(),
             session_term_ms: 5000,
             pair: PairSettings::default(),
             image_every_entries: 500_000,
+        }
+    }
+}
+
+impl Default for GroupTerms {
+    fn default() -> GroupTerms {
+        GroupTerms {
+            beat_ms: 50,
+            patience_ms: 300,
+            trust_closed_connections: true,
+        }
+    }
+}
+
+impl GroupTerms {
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience_ms)
+    }
+
+    pub(crate) fn terms(&self) -> weft_group::Terms {
+        let patience = self.patience();
+        weft_group::Terms {
+            beat: Duration::from_millis(self.beat_ms),
+            patience,
+            lease: patience,
+            // A round trip, and what a busy machine takes for it.
+            asking: patience / 6,
+            drop_after: 3 * patience,
+            gap_max: 64,
+            window: 64,
         }
     }
 }
@@ -98,6 +154,21 @@ impl Settings {
         }
         if self.member == 0 {
             return refuse("member counts from 1");
+        }
+        if self.members.contains(&0) {
+            return refuse("members count from 1");
+        }
+        if self.members.iter().any(|other| *other != self.member) && self.coordinator.is_empty() {
+            return refuse(
+                "a group of several members needs a coordinator that all of them reach: set \
+                 coordinator, for example to file:/directory on one machine",
+            );
+        }
+        let terms = &self.group_terms;
+        if terms.beat_ms == 0 || terms.beat_ms.saturating_mul(3) > terms.patience_ms {
+            return refuse(
+                "group_terms.patience_ms must be at least three times group_terms.beat_ms, which is not 0",
+            );
         }
         if self.root_uid == u32::MAX || self.root_gid == u32::MAX {
             return refuse("root_uid and root_gid must be ids: 4294967295 is none");

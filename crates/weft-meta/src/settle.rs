@@ -5,7 +5,7 @@
 //! its files waiting until somebody does, and no others.
 
 use crate::leases::all_of;
-use crate::server::{Core, Meta};
+use crate::reign::{Core, Meta};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,17 +1,23 @@
 //! What a server finds when it starts: the newest good image, the journal after it.
 
 use crate::{MetaError, Settings};
+use std::path::PathBuf;
 use weft_env::Env;
-use weft_journal::{ImageReader, Journal, JournalError, Location, Reader, images};
+use weft_group::Shape;
+use weft_journal::{ImageReader, Journal, JournalError, Location, Reader, SyncPolicy, images};
 use weft_namespace::{Loader, State};
 use weft_types::{Epoch, GroupId, Sn};
 use weft_wire::proto::Batch;
 
 /// What was found, ready to go on.
 pub(crate) struct Started {
+    /// With all that the journal holds.
     pub state: State,
+    /// As the image says, which is all that is known to be committed.
+    pub imaged: State,
     pub journal: Journal,
-    pub journal_epoch: Epoch,
+    /// Which batches the journal holds after the image.
+    pub shape: Shape,
     /// Time of the last entry, in nanoseconds since 1970.
     pub last_time: i128,
     /// Entries since the image that was loaded.
@@ -44,21 +50,34 @@ pub(crate) fn replay(state: &mut State, batch: &Batch) -> i128 {
 /// Loads image and journal and opens the journal for appending.
 pub(crate) async fn load(env: &Env, settings: &Settings) -> Result<Started, MetaError> {
     let location = location(settings);
-    let (mut state, sn, image_epoch) = newest_image(env, &location).await?;
+    let (imaged, sn, image_epoch) = newest_image(env, &location).await?;
+    let mut state = imaged.clone();
     let mut reader = Reader::open(env, &location, sn).await?;
+    let mut shape = Shape::after(image_epoch, sn);
     let (mut last_time, mut entries) = (0, 0);
     while let Some(batch) = reader.next().await? {
+        if Epoch(batch.epoch) < shape.rank().0 {
+            return Err(MetaError::Corrupt(format!(
+                "batch {} of the journal in {} is of epoch {}, but the image of batch {sn} is of epoch {}: \
+                 one of them is not this server's",
+                batch.sn,
+                settings.dir.display(),
+                batch.epoch,
+                shape.rank().0
+            )));
+        }
         last_time = last_time.max(replay(&mut state, &batch));
         entries += batch.entries.len() as u64;
+        shape.extend(Epoch(batch.epoch), Sn(batch.sn));
     }
     let tail = reader.finish()?;
-    let journal_epoch = tail.epoch.max(image_epoch);
     tracing::info!(image = %sn, entries, next = %tail.next, "journal read");
     let journal = Journal::open(env, location, settings.journal.sync, tail).await?;
     Ok(Started {
         state,
+        imaged,
         journal,
-        journal_epoch,
+        shape,
         last_time,
         entries_since_image: entries,
     })
@@ -113,4 +132,29 @@ pub(crate) async fn read_image(
         .finish()
         .map_err(|error| reader.damaged(error.to_string()))?;
     Ok((state, reader.epoch()))
+}
+
+/// Holds the time since which the machine has run, as of when the journal was whole; made when it first was.
+fn intact_path(settings: &Settings) -> PathBuf {
+    settings.dir.join("intact")
+}
+
+/// Whether the disk has all of the journal that this member has ever told others that it had. False where
+/// the directory is new, or where the machine was started again since and the journal is not flushed.
+pub(crate) async fn is_intact(env: &Env, settings: &Settings) -> Result<bool, MetaError> {
+    let path = intact_path(settings);
+    let found = env.read_file(&path).await.map_err(|source| MetaError::Io {
+        what: format!("reading {}", path.display()),
+        source,
+    })?;
+    let Some(found) = found else { return Ok(false) };
+    let boot = env.boot();
+    let is_same = boot != 0 && found == boot.to_le_bytes();
+    Ok(settings.journal.sync != SyncPolicy::Never || is_same)
+}
+
+/// Notes that the journal is whole.
+pub(crate) async fn note_intact(env: &Env, settings: &Settings) -> std::io::Result<()> {
+    let boot = env.boot().to_le_bytes().to_vec();
+    env.replace_file(&intact_path(settings), boot).await
 }

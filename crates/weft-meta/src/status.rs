@@ -1,6 +1,6 @@
 //! For people and tools: status, explain, space; and the orders that an operator gives.
 
-use crate::server::{Core, Meta};
+use crate::reign::{Core, Meta};
 use std::rc::Rc;
 use weft_rpc::{Connection, Payload, Replier};
 use weft_types::PairId;

@@ -125,6 +125,14 @@ impl Request {
     }
 }
 
+/// Says whether answers may leave now.
+pub trait Gate {
+    /// They may.
+    fn is_open(&self) -> bool;
+    /// They may not: keeps this one, and calls it when they may, or drops it.
+    fn hold(&self, answer: Box<dyn FnOnce()>);
+}
+
 /// Answers one request. Dropping it unanswered answers `Unavailable`.
 pub struct Replier {
     // Weak: a request that waits for long does not keep a dead connection's state.
@@ -132,9 +140,17 @@ pub struct Replier {
     // None: one-way, or answered.
     request_id: Option<u64>,
     method: u16,
+    gate: Option<Rc<dyn Gate>>,
 }
 
 impl Replier {
+    /// The same, but its answer leaves when the gate is open.
+    #[must_use]
+    pub fn through(mut self, gate: Rc<dyn Gate>) -> Replier {
+        self.gate = Some(gate);
+        self
+    }
+
     /// Answers with `R`'s reply.
     pub fn send<R: Rpc>(mut self, reply: &R::Reply, payload: impl Into<Payload>) {
         debug_assert_eq!(R::METHOD, self.method, "the reply of another request");
@@ -154,8 +170,15 @@ impl Replier {
         let Some(request_id) = self.request_id.take() else {
             return;
         };
-        if let Some(inner) = self.connection.upgrade() {
-            inner.enqueue(kind, self.method, request_id, message, payload);
+        let (connection, method) = (self.connection.clone(), self.method);
+        let leave = move || {
+            if let Some(inner) = connection.upgrade() {
+                inner.enqueue(kind, method, request_id, message, payload);
+            }
+        };
+        match self.gate.take() {
+            Some(gate) if !gate.is_open() => gate.hold(Box::new(leave)),
+            _ => leave(),
         }
     }
 }
@@ -686,6 +709,7 @@ async fn read_frames(
                         connection: Rc::downgrade(&connection.0),
                         request_id: (header.kind == Kind::Request).then_some(header.request_id),
                         method: header.method,
+                        gate: None,
                     },
                 };
                 match request.method {

@@ -11,6 +11,6 @@ mod connection;
 mod listen;
 mod search;
 
-pub use connection::{CallError, Connection, Handler, Payload, Replier, Request};
+pub use connection::{CallError, Connection, Gate, Handler, Payload, Replier, Request};
 pub use listen::{Local, connect, serve, serve_task};
 pub use search::{Attempts, PATIENCE_BEFORE_NEXT, PAUSE_MIN, Search, Step, Terms};

@@ -98,6 +98,8 @@ methods! {
     111 ReturnedRequest -> proto::ReturnedReply;
     112 LossesRequest -> proto::LossesReply;
     113 AcknowledgeRequest -> proto::AcknowledgeReply;
+    120 GroupMessage -> ();
+    121 FetchImageRequest -> proto::FetchImageReply;
 }
 
 /// Members whose addresses are taken from one `NotActive`: more than any group has.

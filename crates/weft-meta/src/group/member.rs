@@ -1,0 +1,652 @@
+//! One life of a member: the engine, and what it wants done.
+
+use super::batches::Batches;
+use super::follower::Follower;
+use super::gate::Gate;
+use super::message::decode;
+use super::peers::Peers;
+use super::writer::{self, Writer};
+use super::{restore, view};
+use crate::images::Shadow;
+use crate::metrics::{Metrics, gauge_of};
+use crate::reign::{Inherited, Meta};
+use crate::{MetaError, Settings, images, startup};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use weft_coordinator::{Coordinator, CoordinatorError};
+use weft_env::{Env, Mono, Task};
+use weft_group::{Engine, Input, MemberId, Now, Output, Record, Shape};
+use weft_journal::{Journal, JournalError, Sealed};
+use weft_rpc::{Connection, Request};
+use weft_types::{Epoch, Sn};
+use weft_wire::Failed;
+use weft_wire::proto::{Batch, GroupMessage, View};
+
+/// A coordinator that has answered nonsense is asked again after this.
+const VIEW_RETRY: Duration = Duration::from_secs(1);
+
+/// Why a life is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It led, and does not any more: what it has applied may be void.
+    SteppedDown,
+    /// What it has applied was discarded.
+    Discarded,
+    /// Another's image is there, of this batch: the journal begins anew after it.
+    Restored(Sn),
+    /// What it was to begin a reign with makes no sense.
+    Unfit,
+}
+
+/// See the module.
+pub(crate) struct Member {
+    pub env: Env,
+    pub settings: Rc<Settings>,
+    pub coordinator: Rc<dyn Coordinator>,
+    pub metrics: Rc<Metrics>,
+    /// Entries of the journal since the newest image.
+    pub entries_since_image: Cell<u64>,
+    /// Where this member is reached.
+    pub(super) address: String,
+    pub(super) view: RefCell<View>,
+    pub(super) peers: Peers,
+    pub(super) writer: Writer,
+    pub(super) batches: RefCell<Batches>,
+    /// When the writer does not have it.
+    pub(super) journal: RefCell<Option<Journal>>,
+    /// The engine's time begins here.
+    origin: Mono,
+    engine: RefCell<Engine>,
+    gate: Rc<Gate>,
+    /// The name space, while this member does not lead.
+    follower: RefCell<Option<Follower>>,
+    /// The follower is not what the journal says: the life ends when this has been written.
+    rebuilds_after: Cell<Option<u64>>,
+    reign: RefCell<Option<Rc<Meta>>>,
+    over: OnceCell<Ended>,
+    /// Something is different: the life may be over, or the member leads.
+    changed: Notify,
+    /// A batch waits for the follower.
+    taken: Notify,
+    /// When the clock wakes, by the engine's time.
+    wakes_at: Cell<Now>,
+    clock: Notify,
+    is_restoring: Cell<bool>,
+    /// It stands in the directory that the disk has all that it said it had.
+    has_noted_intact: Cell<bool>,
+    tasks: RefCell<Vec<Task>>,
+}
+
+/// What comes with an event: the batches that it speaks of.
+#[derive(Default)]
+struct Carried {
+    sealed: Vec<Sealed>,
+    /// The same, for the follower; none of what this member proposes.
+    read: Vec<Batch>,
+}
+
+impl Member {
+    /// Reads what is there and begins a life. The member can be reached at `address` already.
+    ///
+    /// # Errors
+    /// If files or the view cannot be read, or do not belong together; what to do is in the message.
+    pub(crate) async fn begin(
+        env: &Env,
+        settings: &Rc<Settings>,
+        coordinator: &Rc<dyn Coordinator>,
+        metrics: &Rc<Metrics>,
+        address: &str,
+    ) -> Result<Rc<Member>, MetaError> {
+        let started = startup::load(env, settings).await?;
+        let (journal_epoch, last) = started.shape.rank();
+        let view = view::enter(env, &**coordinator, settings, address, journal_epoch).await?;
+        let me = MemberId(settings.member);
+        let record = record_in(&view, settings);
+        if !record.members().any(|member| member == me) {
+            tracing::warn!(group = settings.group, member = %me,
+                "this server is no member of its group: let it in with `weft group add`");
+        }
+        let is_alone = record.voters.len() == 1 && record.voters.contains(&me);
+        // Who is alone has nobody to get anything from; who has never counted has promised nothing.
+        let is_new = record.epoch == Epoch(0) || !record.voters.contains(&me);
+        let is_intact = is_alone || is_new || startup::is_intact(env, settings).await?;
+        let shadow = Shadow::new(
+            started.imaged,
+            started.shape.base(),
+            image_epoch(&started.shape),
+        );
+        let follower = Follower::new(started.state, last, started.last_time);
+        let origin = env.now();
+        let shape = (started.shape, is_intact);
+        let engine = Engine::new(me, settings.group_terms.terms(), record, shape, Now::ZERO);
+        let member = Rc::new(Member {
+            env: env.clone(),
+            settings: settings.clone(),
+            coordinator: coordinator.clone(),
+            metrics: metrics.clone(),
+            entries_since_image: Cell::new(started.entries_since_image),
+            address: address.to_owned(),
+            view: RefCell::new(view),
+            peers: Peers::default(),
+            writer: Writer::default(),
+            batches: RefCell::default(),
+            journal: RefCell::default(),
+            origin,
+            engine: RefCell::new(engine),
+            gate: Rc::new(Gate::new(env)),
+            follower: RefCell::new(Some(follower)),
+            rebuilds_after: Cell::new(None),
+            reign: RefCell::default(),
+            over: OnceCell::new(),
+            changed: Notify::new(),
+            taken: Notify::new(),
+            wakes_at: Cell::new(Now::ZERO),
+            clock: Notify::new(),
+            is_restoring: Cell::new(false),
+            has_noted_intact: Cell::new(false),
+            tasks: RefCell::default(),
+        });
+        // Not ended with the others: what was begun is written to its end.
+        env.spawn("journal", writer::run(member.clone(), started.journal));
+        member.spawn("view", watch_view(member.clone()));
+        member.spawn("group clock", run_clock(member.clone()));
+        member.spawn("follower", follow(member.clone()));
+        member.spawn("images", images::run(member.clone(), shadow));
+        member.set_peers();
+        member.drive(Input::Tick);
+        Ok(member)
+    }
+
+    /// Starts a task that ends with this life.
+    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + 'static) {
+        let task = self.env.spawn(name, task);
+        self.tasks.borrow_mut().push(task);
+    }
+
+    fn now(&self) -> Now {
+        self.env.now().since(self.origin)
+    }
+
+    /// The reign, while this member leads.
+    pub(crate) fn reign(&self) -> Option<Rc<Meta>> {
+        self.reign.borrow().clone()
+    }
+
+    /// Through which the answers of a reign leave.
+    pub(crate) fn gate(&self) -> Rc<Gate> {
+        self.gate.clone()
+    }
+
+    /// All up to this batch is committed, as far as this member knows.
+    pub(crate) fn committed(&self) -> Sn {
+        self.engine.borrow().committed()
+    }
+
+    /// The digest of the name space, if that is as after batch `sn` and has no more than so many inodes.
+    pub(crate) fn digest_at(&self, sn: Sn, inodes_max: u64) -> Option<u128> {
+        let digest = |state: &weft_namespace::State| {
+            let is_small = state.statistics().inodes <= inodes_max;
+            is_small.then(|| state.digest())
+        };
+        if let Some(reign) = &*self.reign.borrow() {
+            let core = reign.core.borrow();
+            let is_there = core.commits.is_at_rest() && core.commits.committed() == sn;
+            return is_there.then(|| digest(&core.state)).flatten();
+        }
+        let follower = self.follower.borrow();
+        let follower = follower
+            .as_ref()
+            .filter(|follower| follower.applied() == sn)?;
+        digest(follower.state())
+    }
+
+    /// What this member knows of who leads: its address, and those of all members.
+    pub(crate) fn who_leads(&self) -> Failed {
+        let (active, members) = view::addresses(&self.view.borrow(), self.settings.group);
+        Failed::NotActive {
+            active: active
+                .filter(|active| *active != self.address)
+                .unwrap_or_default(),
+            members,
+        }
+    }
+
+    /// The value of a gauge.
+    pub(crate) fn gauge(&self, name: &str) -> u64 {
+        if let Some(reign) = &*self.reign.borrow() {
+            return reign.core.borrow().gauge(name);
+        }
+        match name {
+            "weft_meta_epoch" => self.engine.borrow().floor().0,
+            "weft_meta_sn" => self.committed().0,
+            _ => self
+                .follower
+                .borrow()
+                .as_ref()
+                .map_or(0, |follower| gauge_of(&follower.state().statistics(), name)),
+        }
+    }
+
+    /// What it is doing, for a person.
+    pub(crate) fn describe(&self) -> String {
+        let engine = self.engine.borrow();
+        let applied = self.follower.borrow().as_ref().map(Follower::applied);
+        format!(
+            "epoch {}, following {:?}, journal to {}, on the disk to {}, committed {}, applied {:?}, {}",
+            engine.floor(),
+            engine.following(),
+            engine.shape().last(),
+            engine.durable(),
+            engine.committed(),
+            applied,
+            if self.reign.borrow().is_some() {
+                "leads"
+            } else {
+                "follows"
+            },
+        )
+    }
+
+    /// True if nobody else can lead the group.
+    pub(crate) fn is_alone(&self) -> bool {
+        let engine = self.engine.borrow();
+        let voters = &engine.record().voters;
+        voters.len() == 1 && voters.contains(&engine.me())
+    }
+
+    /// Returns when this member leads and answers, or its life is over.
+    pub(crate) async fn serving(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.over.get().is_some() || weft_rpc::Gate::is_open(&*self.gate) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Returns when the life is over; says why.
+    pub(crate) async fn over(&self) -> Ended {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(ended) = self.over.get() {
+                return *ended;
+            }
+            changed.await;
+        }
+    }
+
+    /// The life is over: no answer leaves from now on.
+    pub(super) fn end(&self, why: Ended) {
+        if self.over.set(why).is_ok() {
+            self.gate.shut();
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Lets go of everything. Nobody is answered any more when connections to others end.
+    pub(crate) async fn finish(&self) -> Option<Journal> {
+        self.gate.shut();
+        for task in self.tasks.borrow_mut().drain(..) {
+            task.abort();
+        }
+        if let Some(reign) = self.reign.take() {
+            reign.end();
+        }
+        self.peers.close("this member begins anew, or ends");
+        self.writer.stop().await;
+        self.journal.take()
+    }
+
+    /// Another is to lead, if this one does: its process is about to end.
+    pub(crate) fn withdraw(self: &Rc<Self>) {
+        self.drive(Input::Withdraw);
+    }
+
+    /// The journal's segments up to this batch have been removed.
+    pub(crate) fn forget(self: &Rc<Self>, sn: Sn) {
+        self.drive(Input::Forgotten(sn));
+    }
+
+    /// Another member has made a connection.
+    pub(crate) fn on_connection(self: &Rc<Self>, connection: &Connection) {
+        Peers::begun(self, connection);
+    }
+
+    /// A connection from another member has ended.
+    pub(crate) fn on_disconnect(self: &Rc<Self>, connection: &Connection) {
+        Peers::ended(self, connection);
+    }
+
+    /// Another member says something.
+    pub(crate) fn on_message(self: &Rc<Self>, connection: &Connection, request: &Request) {
+        match request.decode::<GroupMessage>() {
+            Ok(message) => Peers::heard(self, connection, message),
+            Err(failed) => {
+                tracing::warn!(peer = connection.peer(), %failed, "no message of a member");
+                connection.close("that made no sense");
+            }
+        }
+    }
+
+    pub(super) fn on_group_message(self: &Rc<Self>, from: MemberId, message: GroupMessage) {
+        let arrived = match message.group == self.settings.group {
+            true => decode(message),
+            false => Err(format!("it is of group {}", message.group)),
+        };
+        match arrived {
+            Ok(arrived) => {
+                let (sealed, read) = arrived.batches.into_iter().unzip();
+                self.drive_with(
+                    Input::Message(from, arrived.message),
+                    Carried { sealed, read },
+                );
+            }
+            Err(why) => {
+                tracing::warn!(member = %from, why, "what a member says makes no sense");
+                self.peers.refuse(from);
+            }
+        }
+    }
+
+    /// The reign has gathered a batch.
+    fn propose(self: &Rc<Self>, batch: &Batch) {
+        self.count_entries(batch);
+        let carried = Carried {
+            sealed: vec![Sealed::new(batch)],
+            read: Vec::new(),
+        };
+        self.drive_with(Input::Propose, carried);
+    }
+
+    fn count_entries(&self, batch: &Batch) {
+        let entries = self.entries_since_image.get() + batch.entries.len() as u64;
+        self.entries_since_image.set(entries);
+    }
+
+    /// Tells the engine, and does what it wants.
+    pub(super) fn drive(self: &Rc<Self>, input: Input) {
+        self.drive_with(input, Carried::default());
+    }
+
+    fn drive_with(self: &Rc<Self>, input: Input, mut carried: Carried) {
+        if self.over.get().is_some() {
+            return;
+        }
+        let written = match input {
+            Input::Written(number) => Some(number),
+            _ => None,
+        };
+        let outputs = self.engine.borrow_mut().on(self.now(), input);
+        for output in outputs {
+            tracing::trace!(?output, "group");
+            match output {
+                Output::Send(to, message) => self.peers.send(self, to, message),
+                Output::Take { number, batches } => self.take(number, &batches, &mut carried),
+                Output::Change { from, to } => {
+                    self.spawn("view change", change_view(self.clone(), from, to));
+                }
+                Output::Committed(sn) => {
+                    if let Some(reign) = self.reign() {
+                        reign.on_committed(sn);
+                    }
+                }
+                Output::Lead(epoch, last) => self.lead(epoch, last),
+                Output::StepDown => self.end(Ended::SteppedDown),
+                Output::Restore(base) => {
+                    if !self.is_restoring.replace(true) {
+                        tracing::info!(%base, "what is missing here is in images only");
+                        self.spawn("restore", restore::run(self.clone(), base));
+                    }
+                }
+                Output::Look => self.spawn("look", look(self.clone())),
+            }
+        }
+        if let (Some(after), Some(written)) = (self.rebuilds_after.get(), written)
+            && written >= after
+        {
+            self.end(Ended::Discarded);
+        }
+        self.look_around();
+    }
+
+    /// What follows from how the engine is now.
+    fn look_around(self: &Rc<Self>) {
+        if self.over.get().is_some() {
+            return;
+        }
+        let (now, engine) = (self.now(), self.engine.borrow());
+        self.batches.borrow_mut().trim(engine.durable());
+        let until = engine.reads_until(now);
+        let wakes_at = engine.wakes_at(now);
+        let is_intact = engine.is_intact();
+        drop(engine);
+        let was_open = weft_rpc::Gate::is_open(&*self.gate);
+        self.gate.open_until(until.map(|until| self.origin + until));
+        if !was_open && until.is_some() {
+            self.changed.notify_waiters();
+        }
+        if wakes_at < self.wakes_at.replace(wakes_at) {
+            self.clock.notify_one();
+        }
+        if is_intact && !self.has_noted_intact.replace(true) {
+            self.spawn("intact", note_intact(self.clone()));
+        }
+    }
+
+    /// The journal goes on with the batches after the base.
+    fn take(&self, number: u64, shape: &Shape, carried: &mut Carried) {
+        let (base, last) = (shape.base(), shape.last());
+        let sealed: Vec<Sealed> = std::mem::take(&mut carried.sealed)
+            .into_iter()
+            .filter(|batch| batch.sn() > base && batch.sn() <= last)
+            .collect();
+        {
+            let mut batches = self.batches.borrow_mut();
+            batches.cut_after(base);
+            for batch in &sealed {
+                batches.push(batch.clone());
+            }
+        }
+        if let Some(follower) = &mut *self.follower.borrow_mut() {
+            if !follower.cut_after(base) {
+                tracing::info!(after = %base, "discarding what was applied");
+                self.rebuilds_after.set(Some(number));
+            }
+            for batch in std::mem::take(&mut carried.read) {
+                if batch.sn > base.0 && batch.sn <= last.0 {
+                    self.count_entries(&batch);
+                    follower.push(batch);
+                }
+            }
+            self.taken.notify_one();
+        }
+        self.writer.write(number, base, sealed);
+    }
+
+    /// The reign begins, with the name space that has followed.
+    fn lead(self: &Rc<Self>, epoch: Epoch, last: Sn) {
+        if self.rebuilds_after.get().is_some() {
+            // Not with this name space: the next life asks again.
+            return;
+        }
+        let Some(follower) = self.follower.take() else {
+            return;
+        };
+        let (state, last_time) = follower.into_state();
+        let inherited = Inherited {
+            state,
+            epoch,
+            last,
+            last_time,
+            view: self.view.borrow().clone(),
+        };
+        let of = Rc::downgrade(self);
+        let propose = move |batch: Batch| {
+            if let Some(member) = of.upgrade() {
+                member.propose(&batch);
+            }
+        };
+        let (settings, coordinator) = (&self.settings, &self.coordinator);
+        match Meta::begin(
+            &self.env,
+            settings,
+            coordinator,
+            &self.metrics,
+            inherited,
+            propose,
+        ) {
+            Ok(reign) => {
+                self.reign.replace(Some(reign));
+                self.changed.notify_waiters();
+            }
+            Err(error) => {
+                tracing::error!(%error, "this server cannot lead");
+                self.end(Ended::Unfit);
+            }
+        }
+    }
+
+    /// The journal's disk has no room.
+    pub(super) fn on_journal_full(&self) {
+        if let Some(reign) = self.reign() {
+            reign.core.borrow_mut().commits.set_full(true);
+        }
+    }
+
+    /// The journal's disk has failed: this member does not lead any more, if another can.
+    pub(super) fn on_journal_failed(self: &Rc<Self>, error: &JournalError) {
+        if !self.is_alone() {
+            self.withdraw();
+        } else if let Some(reign) = self.reign() {
+            reign.on_journal_failed(error.to_string());
+        }
+    }
+
+    /// The view has changed.
+    fn on_view(self: &Rc<Self>, view: View) {
+        if view.version <= self.view.borrow().version {
+            return;
+        }
+        let record = record_in(&view, &self.settings);
+        if let Some(reign) = self.reign() {
+            reign.core.borrow_mut().view.clone_from(&view);
+        }
+        self.view.replace(view);
+        self.set_peers();
+        self.drive(Input::Record(record));
+    }
+
+    fn set_peers(self: &Rc<Self>) {
+        let record = record_in(&self.view.borrow(), &self.settings);
+        let me = MemberId(self.settings.member);
+        for gone in Peers::set(self, record.members().filter(|other| *other != me)) {
+            self.drive(Input::Lost(gone));
+        }
+    }
+}
+
+/// What the view says of this member's group.
+fn record_in(view: &View, settings: &Settings) -> Record {
+    view::record_of(view, settings.group).unwrap_or_else(|| Record {
+        epoch: Epoch(0),
+        active: MemberId(0),
+        voters: Default::default(),
+        juniors: Default::default(),
+    })
+}
+
+/// Of the image that a journal begins with.
+fn image_epoch(shape: &Shape) -> Epoch {
+    shape.epoch_at(shape.base()).unwrap_or_default()
+}
+
+/// Has the engine look at the time whenever something is due.
+async fn run_clock(member: Rc<Member>) {
+    loop {
+        let at = member.wakes_at.get();
+        let now = member.now();
+        if now >= at {
+            // Told anew by the engine.
+            member.wakes_at.set(Now::MAX);
+            member.drive(Input::Tick);
+            continue;
+        }
+        let woken = member.clock.notified();
+        // Either way it is looked again.
+        let _: Result<(), _> = member.env.timeout(at - now, woken).await;
+    }
+}
+
+/// Applies what was taken, a little at a time.
+async fn follow(member: Rc<Member>) {
+    loop {
+        let applied = match &mut *member.follower.borrow_mut() {
+            Some(follower) => follower.apply_some(),
+            None => return,
+        };
+        match applied {
+            true => member.env.sleep(Duration::ZERO).await,
+            false => member.taken.notified().await,
+        }
+    }
+}
+
+/// Follows the view.
+async fn watch_view(member: Rc<Member>) {
+    loop {
+        let known = member.view.borrow().version;
+        match member.coordinator.watch(known).await {
+            Ok(view) => member.on_view(view),
+            Err(error) => {
+                tracing::error!(%error, "the view cannot be followed");
+                member.env.sleep(VIEW_RETRY).await;
+            }
+        }
+    }
+}
+
+/// Looks at the view once.
+async fn look(member: Rc<Member>) {
+    match member.coordinator.view().await {
+        Ok(view) => member.on_view(view),
+        // It is followed besides.
+        Err(error) => tracing::debug!(%error, "the view cannot be read"),
+    }
+}
+
+/// Changes the record as the engine wants, and tells it the outcome.
+async fn change_view(member: Rc<Member>, from: Record, to: Record) {
+    let (env, group) = (&member.env, member.settings.group);
+    loop {
+        match view::change_record(env, &*member.coordinator, group, &from, &to).await {
+            Ok(view) => {
+                let record = record_in(&view, &member.settings);
+                // The view first: whoever is new there is dialed.
+                if view.version > member.view.borrow().version {
+                    if let Some(reign) = member.reign() {
+                        reign.core.borrow_mut().view.clone_from(&view);
+                    }
+                    member.view.replace(view);
+                    member.set_peers();
+                }
+                return member.drive(Input::ChangeEnded(record));
+            }
+            Err(MetaError::Coordinator(CoordinatorError::Unavailable(_))) => {}
+            Err(error) => {
+                tracing::error!(%error, "the view cannot be changed");
+                env.sleep(VIEW_RETRY).await;
+            }
+        }
+    }
+}
+
+/// Notes in the directory that the disk has all that it said it had.
+async fn note_intact(member: Rc<Member>) {
+    if let Err(error) = startup::note_intact(&member.env, &member.settings).await {
+        tracing::warn!(%error, "a restart of this server will not count until it has caught up");
+        member.has_noted_intact.set(false);
+    }
+}

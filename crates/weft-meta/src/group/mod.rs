@@ -1,0 +1,15 @@
+//! A member of a replica group, around the engine of `weft-group`: what it keeps, what it writes, whom it
+//! talks to. `docs/protocols/members.md` tells how a batch and a takeover go through here.
+
+mod batches;
+mod follower;
+mod gate;
+mod member;
+mod message;
+mod peers;
+mod restore;
+mod view;
+mod writer;
+
+pub(crate) use member::{Ended, Member};
+pub(crate) use restore::{adopt, on_image};
