@@ -8,8 +8,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::time::Duration;
 use weft_env::Env;
+use weft_wire::proto::group_member::Role;
 use weft_wire::proto::pair_state::Mode;
-use weft_wire::proto::{MemberReport, MemberStatus, PairState, PairStatus, StatusReply};
+use weft_wire::proto::{Group, MemberReport, MemberStatus, PairState, PairStatus, StatusReply};
 
 /// Between the two looks at the counters from which rates are computed: some ten beats.
 const RATE_INTERVAL: Duration = Duration::from_millis(500);
@@ -110,6 +111,30 @@ pub fn mode_name(state: &PairState) -> String {
     }
 }
 
+/// The word of docs/protocols/groups.md.
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Active => "active",
+        Role::Standby => "standby",
+        Role::Junior | Role::Unspecified => "junior",
+    }
+}
+
+fn group_to_json(group: &Group) -> Value {
+    let members = group.members.iter().map(|member| {
+        json!({
+            "id": member.id,
+            "address": member.address,
+            "role": role_name(member.role()),
+        })
+    });
+    json!({
+        "group": group.id,
+        "epoch": group.epoch,
+        "members": members.collect::<Vec<Value>>(),
+    })
+}
+
 /// Whether a member's copy is the pair's truth.
 fn copy_of(state: &PairState, member: &MemberStatus) -> &'static str {
     match state.mode() {
@@ -172,7 +197,7 @@ fn seconds_left(report: &MemberReport) -> Option<f64> {
 pub fn to_text(reply: &StatusReply) -> String {
     let view = reply.view.clone().unwrap_or_default();
     let mut out = format!(
-        "cluster {}, metadata epoch {}, sn {}: {} inodes, {} sessions, {} objects to be deleted, {} of memory\n\n",
+        "cluster {}, metadata epoch {}, sn {}: {} inodes, {} sessions, {} objects to be deleted, {} of memory\n",
         view.cluster_id,
         reply.epoch,
         reply.sn,
@@ -181,6 +206,15 @@ pub fn to_text(reply: &StatusReply) -> String {
         reply.deletions_queued,
         table::bytes(reply.memory_bytes),
     );
+    for group in &view.groups {
+        let members = group.members.iter().map(|member| {
+            let role = role_name(member.role());
+            format!("{} {role} ({})", member.id, member.address)
+        });
+        let members: Vec<String> = members.collect();
+        out += &format!("metadata group {}: {}\n", group.id, members.join(", "));
+    }
+    out += "\n";
     let mut rows = Vec::new();
     for pair in &reply.pairs {
         let state = state_of(pair);
@@ -300,6 +334,7 @@ pub fn to_json(reply: &StatusReply) -> Value {
         "deletions_queued": reply.deletions_queued,
         "memory_bytes": reply.memory_bytes,
         "digest": reply.digest,
+        "groups": view.groups.iter().map(group_to_json).collect::<Vec<Value>>(),
         "pairs": pairs,
         "jobs": reply.jobs.iter().map(crate::jobs::to_json).collect::<Vec<Value>>(),
     })

@@ -145,6 +145,44 @@ fn a_cluster_goes_on_when_servers_are_killed() {
 }
 
 #[test]
+fn whichever_metadata_server_is_killed_another_goes_on() {
+    if !can_mount() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let directory = base.path().join("cluster");
+    let mount = base.path().join("mnt");
+    let mount_option = mount.to_str().unwrap().to_owned();
+    let options = ["--members", "3", "--pairs", "1", "--mount", &mount_option];
+    let dev = Dev::up(&directory, &options);
+    let mut expected = Expected::new();
+    write_some(&mount, 1, &mut expected);
+    for round in 2..5 {
+        // Each time another one, for what was killed is started again as a standby.
+        let said = dev.done(&["dev", "kill", "active"]);
+        let killed = said.split_whitespace().next().unwrap().to_owned();
+        assert!(killed.starts_with("meta:"), "{said}");
+        write_some(&mount, round, &mut expected);
+        check(&expected);
+        dev.done(&["dev", "start", &killed]);
+        let counted = || {
+            let status = dev.done(&["status", "--json"]);
+            let roles: serde_json::Value = serde_json::from_str(&status).unwrap();
+            roles["groups"][0]["members"]
+                .as_array()
+                .is_some_and(|members| members.iter().all(|one| one["role"] != "junior"))
+        };
+        while !counted() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+    dev.end();
+    let dev = Dev::up(&directory, &["--mount", &mount_option]);
+    check(&expected);
+    dev.end();
+}
+
+#[test]
 fn a_program_that_runs_is_not_emptied() {
     if !can_mount() {
         return;
@@ -251,7 +289,7 @@ fn orders_and_tools_say_what_is_wrong() {
     };
     fails(&["dev", "kill", "data:0.0"], 3, "no `weft dev` runs on");
     fails(&["dev", "kill", "disk:7"], 2, "names are");
-    fails(&["dev", "--members", "3", "--no-mount"], 2, "later version");
+    fails(&["dev", "--members", "0", "--no-mount"], 2, "from 1 to");
     fails(&["dev", "--pairs", "0", "--no-mount"], 2, "from 1 to");
     fails(
         &["status", "--meta", "127.0.0.1:1"],

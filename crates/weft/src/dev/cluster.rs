@@ -27,6 +27,9 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 const PORT_DRAWS_MAX: usize = 1_000;
 /// Most pairs on one machine; each is two processes.
 pub const PAIRS_MAX: u32 = 64;
+/// Metadata members of a development cluster at most.
+pub const MEMBERS_MAX: u32 = 5;
+
 /// Version of cluster.toml.
 const VERSION: u32 = 1;
 
@@ -35,6 +38,8 @@ const VERSION: u32 = 1;
 pub enum Name {
     /// `meta:1`
     Meta(u32),
+    /// `active`: whichever metadata member leads now.
+    Active,
     /// `data:0.1`: pair and member.
     Data(u32, u32),
     /// `mount`
@@ -45,6 +50,7 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Name::Meta(member) => write!(f, "meta:{member}"),
+            Name::Active => f.write_str("active"),
             Name::Data(pair, member) => write!(f, "data:{pair}.{member}"),
             Name::Mount => f.write_str("mount"),
         }
@@ -57,8 +63,7 @@ impl FromStr for Name {
     fn from_str(text: &str) -> std::result::Result<Name, String> {
         let parsed = match text.split_once(':') {
             None if text == "mount" => Some(Name::Mount),
-            // With one member it is always the active.
-            None if text == "active" => Some(Name::Meta(1)),
+            None if text == "active" => Some(Name::Active),
             Some(("meta", member)) => member.parse().ok().map(Name::Meta),
             Some(("data", place)) => place.split_once('.').and_then(|(pair, member)| {
                 Some(Name::Data(pair.parse().ok()?, member.parse().ok()?))
@@ -127,7 +132,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If no ports are free or the file cannot be written.
-    pub fn create(env: &Env, directory: &Path, pairs: u32) -> Result<Cluster> {
+    pub fn create(env: &Env, directory: &Path, members: u32, pairs: u32) -> Result<Cluster> {
         let mut taken = BTreeSet::new();
         let mut address = || free_address(env, &mut taken);
         let mut endpoint = || {
@@ -136,7 +141,9 @@ impl Cluster {
                 metrics: address()?,
             })
         };
-        let meta = vec![endpoint()?];
+        let meta = (0..members)
+            .map(|_| endpoint())
+            .collect::<Result<Vec<_>>>()?;
         let data = (0..pairs)
             .map(|_| Ok([endpoint()?, endpoint()?]))
             .collect::<Result<Vec<_>>>()?;
@@ -170,7 +177,7 @@ impl Cluster {
         match name {
             Name::Meta(member) => self.meta.get((member as usize).checked_sub(1)?),
             Name::Data(pair, member) => self.data.get(pair as usize)?.get(member as usize),
-            Name::Mount => None,
+            Name::Active | Name::Mount => None,
         }
     }
 
@@ -212,7 +219,7 @@ impl Name {
     /// The subcommand of `weft` that runs it.
     pub fn subcommand(self) -> &'static str {
         match self {
-            Name::Meta(_) => "meta",
+            Name::Meta(_) | Name::Active => "meta",
             Name::Data(..) => "data",
             Name::Mount => "mount",
         }
@@ -240,10 +247,9 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_printed() {
-        for name in [Name::Meta(1), Name::Data(12, 1), Name::Mount] {
+        for name in [Name::Meta(1), Name::Active, Name::Data(12, 1), Name::Mount] {
             assert_eq!(name.to_string().parse(), Ok(name));
         }
-        assert_eq!("active".parse(), Ok(Name::Meta(1)));
         for wrong in [
             "", "data", "data:1", "data:x.0", "meta:", "mount:1", "disk:0.0",
         ] {

@@ -29,8 +29,14 @@ pub fn write_config(
     let text = match name {
         Name::Meta(member) => {
             let endpoint = cluster.endpoint(name).ok_or_else(unknown)?;
+            let members = cluster.meta.len() as u32;
             let mut settings = weft_meta::Settings {
                 dir: place.store,
+                coordinator: match members {
+                    1 => String::new(),
+                    _ => format!("file:{}", directory.join("coordinator").display()),
+                },
+                members: (1..=members).collect(),
                 listen: endpoint.address.clone(),
                 metrics_listen: Some(endpoint.metrics.clone()),
                 cluster_id: cluster.id.clone(),
@@ -60,6 +66,7 @@ pub fn write_config(
                 ..weft_data::Settings::default()
             })?
         }
+        Name::Active => return Err(unknown()),
         Name::Mount => {
             let point = chosen.mount_point.clone().ok_or_else(unknown)?;
             let mut settings = weft_mount::Settings {

@@ -45,7 +45,8 @@ struct Up {
     /// Pairs of data servers [default: 2, or as many as the directory has].
     #[arg(long)]
     pairs: Option<u32>,
-    /// Metadata members [default: 1].
+    /// Metadata servers, of which one leads and the others take its place [default: 1, or as many as the
+    /// directory has].
     #[arg(long)]
     members: Option<u32>,
     /// When a change is called committed.
@@ -140,10 +141,13 @@ fn lock(directory: &Path) -> Result<DirectoryLock> {
 }
 
 fn up(directory: &Path, up: &Up) -> Result<()> {
-    if up.members.unwrap_or(1) != 1 {
-        return Err(Error::Usage(
-            "--members: one metadata member for now; replicated metadata servers come in a later version".into(),
-        ));
+    if let Some(members) = up.members
+        && !(1..=cluster::MEMBERS_MAX).contains(&members)
+    {
+        return Err(Error::Usage(format!(
+            "--members: from 1 to {}",
+            cluster::MEMBERS_MAX
+        )));
     }
     if let Some(pairs) = up.pairs
         && !(1..=cluster::PAIRS_MAX).contains(&pairs)
@@ -174,11 +178,20 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
         mount_point,
         journal_sync: up.journal_sync,
     };
-    let pairs = up.pairs;
+    let (members, pairs) = (up.members, up.pairs);
     weft_env::real::run(move |env| async move {
         let cluster = match Cluster::load(&directory)? {
-            None => Cluster::create(&env, &directory, pairs.unwrap_or(2))?,
+            None => {
+                Cluster::create(&env, &directory, members.unwrap_or(1), pairs.unwrap_or(2))?
+            }
             Some(cluster) => {
+                let there = cluster.meta.len() as u32;
+                if members.is_some_and(|members| members != there) {
+                    return Err(Error::Usage(format!(
+                        "the cluster in {} was made with {there} metadata servers: leave --members out",
+                        directory.display()
+                    )));
+                }
                 let there = cluster.data.len() as u32;
                 if pairs.is_some_and(|pairs| pairs != there) {
                     return Err(Error::Usage(format!(
@@ -270,7 +283,7 @@ fn ready_message(directory: &Path, cluster: &Cluster, mount_point: Option<&Path>
         format!(" --dir {dir}")
     };
     let mut out = format!(
-        "Weft is up: {} pairs of data servers, {} metadata server, cluster {}.\n",
+        "Weft is up: {} pairs of data servers, metadata servers: {}, cluster {}.\n",
         cluster.data.len(),
         cluster.meta.len(),
         cluster.id

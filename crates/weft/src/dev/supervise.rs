@@ -243,6 +243,19 @@ impl Supervisor {
         }
     }
 
+    /// Which metadata member leads.
+    async fn active(&self) -> Result<Name> {
+        if self.cluster.meta.len() == 1 {
+            return Ok(Name::Meta(1));
+        }
+        let tool = crate::tool::connect_first(&self.env, &self.cluster.meta_addresses()).await?;
+        let view = tool.status().await?.view.unwrap_or_default();
+        match view.groups.first() {
+            Some(group) => Ok(Name::Meta(group.active)),
+            None => Err(Error::Failed("no metadata server leads".into())),
+        }
+    }
+
     /// Does what was asked through the control socket.
     pub async fn on_order(&mut self, order: Order) -> Answer {
         self.drain_ends();
@@ -257,6 +270,10 @@ impl Supervisor {
     async fn obey(&mut self, order: Order) -> Result<Answer> {
         let Some(name) = order.name().map_err(Error::Usage)? else {
             return Ok(self.report());
+        };
+        let name = match name {
+            Name::Active => self.active().await?,
+            name => name,
         };
         if !self.states.contains_key(&name) {
             let names: Vec<String> = self.states.keys().map(Name::to_string).collect();
