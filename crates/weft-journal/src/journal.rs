@@ -5,7 +5,7 @@
 //! changes, and all batches of the write.
 
 use crate::files::{HEADER_BYTES, Header, JOURNAL_MAGIC, journal_dir, make_dir, segment_path};
-use crate::reader::Tail;
+use crate::reader::{CHUNK_BYTES, Tail};
 use crate::restart::{begin_anew, remove_notes};
 use crate::{JournalError, Location, Sealed, SyncPolicy, record};
 use bytes::Bytes;
@@ -222,6 +222,10 @@ impl Journal {
 
 /// Makes the last segment durable as it was read: only the last one may be torn, and there is to be a
 /// later one.
+///
+/// The last write is written again. Its flush may have failed while the server ran: then it may be in memory
+/// only, and a flush alone would not tell (the system takes what it could not write for written). Whatever
+/// was written before it had been flushed, or it would not have begun.
 async fn close_last(env: &Env, tail: &Tail) -> Result<(), JournalError> {
     let (path, length) = match (&tail.cut, &tail.last) {
         (Some(cut), _) if cut.offset == 0 => {
@@ -240,6 +244,20 @@ async fn close_last(env: &Env, tail: &Tail) -> Result<(), JournalError> {
         .map_err(io("opening"))?;
     if let Some(length) = length {
         file.set_len(length).map_err(io("cutting its torn tail"))?;
+    }
+    if let Some(mut at) = tail.last_write {
+        loop {
+            let bytes = file.read_at(at, CHUNK_BYTES).await;
+            let bytes = bytes.map_err(io("reading its last write"))?;
+            if bytes.is_empty() {
+                break;
+            }
+            let length = bytes.len() as u64;
+            file.write_at(at, vec![bytes])
+                .await
+                .map_err(io("writing its last batches again"))?;
+            at += length;
+        }
     }
     file.sync_data().await.map_err(io("flushing"))
 }

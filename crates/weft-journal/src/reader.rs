@@ -12,7 +12,7 @@ use weft_types::{Epoch, Sn};
 use weft_wire::proto::Batch;
 
 /// Asked from a segment at a time.
-const CHUNK_BYTES: usize = 256 << 10;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// Where reading ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Tail {
     pub epoch: Epoch,
     /// The last segment, if there is any.
     pub last: Option<PathBuf>,
+    /// Where the last write in it that has a whole batch begins, if there is one.
+    pub(crate) last_write: Option<u64>,
     /// What a crash left unfinished at the end of it.
     pub cut: Option<Cut>,
     /// The journal is to begin anew after an image: whatever segments there are hold nothing.
@@ -186,7 +188,7 @@ impl Reader {
                 }
             }
             let offset = segment.offset;
-            let Some((sealed, batch, _)) = segment.take_batch().await? else {
+            let Some((sealed, batch, begins_write)) = segment.take_batch().await? else {
                 return self.bad_batch().await;
             };
             let path = &segment.path;
@@ -203,6 +205,9 @@ impl Reader {
                     ),
                     advice: "Two servers have written here: keep the directory and find out".into(),
                 });
+            }
+            if begins_write {
+                self.tail.last_write = Some(offset);
             }
             self.tail.next = Sn(batch.sn + 1);
             self.tail.epoch = Epoch(batch.epoch);
@@ -272,6 +277,7 @@ impl Reader {
         let path = segment_path(&self.location.dir, first);
         let mut segment = Segment::open(&self.env, path.clone(), OpenMode::Read).await?;
         self.tail.last = Some(path.clone());
+        self.tail.last_write = None;
         match Header::decode(&segment.buffer, JOURNAL_MAGIC, &self.location) {
             Ok(header) if header.sn == first => {
                 segment.take(HEADER_BYTES);

@@ -313,6 +313,47 @@ fn a_failed_flush_ends_appending() {
     });
 }
 
+/// What a failed flush has left is read again by the next start of the server. Who then counts it must have
+/// it on the disk, too.
+#[test]
+fn what_a_failed_flush_has_left_is_on_the_disk_once_it_counts() {
+    let world = World::new(9);
+    let node = world.node("meta");
+    let inner = node.clone();
+    world.block_on(async move {
+        inner.start(|_| async {});
+        let acknowledged = Rc::new(RefCell::new(0));
+        let first = append_on(inner.env(), SyncPolicy::Group, 1, 7, acknowledged.clone());
+        first.await.unwrap();
+        let reading = Reader::open(&inner.env(), &location(), Sn(0)).await;
+        let mut reader = reading.unwrap();
+        while reader.next().await.unwrap().is_some() {}
+        let tail = reader.finish().unwrap();
+        let mut journal = Journal::open(&inner.env(), location(), SyncPolicy::Group, tail)
+            .await
+            .unwrap();
+        inner.disk().set_faults(DiskFaults {
+            sync_error_ppm: 1_000_000,
+            ..Default::default()
+        });
+        // Long enough for several pages, none of which gets to the disk.
+        let batches: Vec<Sealed> = (8..=40).map(|sn| sealed(sn, 1)).collect();
+        journal.append(&batches).await.unwrap_err();
+        drop(journal);
+        inner.disk().set_faults(DiskFaults::default());
+        // The next life finds all of it, and counts it.
+        let all = Rc::new(RefCell::new(40));
+        append_on(inner.env(), SyncPolicy::Group, 1, 40, all.clone())
+            .await
+            .unwrap();
+        inner.power_cut();
+        inner.start(|_| async {});
+        append_on(inner.env(), SyncPolicy::Group, 1, 45, all)
+            .await
+            .unwrap();
+    });
+}
+
 /// An image of 50 records that follow from its sn.
 async fn write_image(env: &Env, sn: u64) -> Result<(), JournalError> {
     let mut writer = ImageWriter::create(env, &location(), Sn(sn), Epoch(3)).await?;
