@@ -1,7 +1,7 @@
 //! The session with the metadata service: connecting, taking up, renewing, asking.
 //!
-//! One connection to the active at a time. When it breaks, the keeper connects again and takes the
-//! session up; whoever waits for an answer sends again, changes under the same operation number, so
+//! One connection to the active at a time. When it breaks, or the active says nothing and another leads, the
+//! keeper connects again and takes the session up; whoever waits for an answer sends again, changes under the same operation number, so
 //! that each is done once (`docs/protocols/leases.md`). Keeps true: leases are believed only for a
 //! term after the last answered renewal was sent, by this client's own clock.
 
@@ -212,8 +212,8 @@ impl Session {
         link.connection.close("the session has been ended");
     }
 
-    /// The server that this session is linked to says that it is not the active. The first who hears that
-    /// closes the link: what the others hear on it is no news.
+    /// The server that this session is linked to is not the active, as it says itself or another. The first
+    /// who hears that closes the link: what the others hear on it is no news.
     fn turned_away(&self, link: &Link, why: &CallError) {
         if link.connection.is_open() {
             let (from, now) = (link.connection.peer(), self.env.now());
@@ -411,8 +411,11 @@ impl Session {
             match session.establish(&strong, &address, connected).await {
                 Ok(()) => {
                     attempts.clear();
+                    let link = session.current();
                     drop(strong);
-                    Session::renew(&core).await;
+                    if let Some(link) = link {
+                        Session::stay(&core, &env, &search, (&link, &local)).await;
+                    }
                 }
                 Err((why, refused)) => {
                     tracing::debug!(address, why, "no session yet");
@@ -539,6 +542,22 @@ impl Session {
     fn believe_from(&self, sent: Mono) {
         // Clocks run at slightly different rates: the client's term ends first.
         self.valid_until.set(sent + self.term.get().mul_f64(0.95));
+    }
+
+    /// Renews until the connection breaks, or another than its other side leads.
+    async fn stay(
+        core: &Weak<Core>,
+        env: &Env,
+        search: &RefCell<Search>,
+        (link, local): (&Link, &Local),
+    ) {
+        let renewing = Session::renew(core);
+        let stayed = weft_rpc::while_active(env, &link.connection, search, local, renewing);
+        if let Err(why) = stayed.await
+            && let Some(core) = core.upgrade()
+        {
+            core.session.turned_away(link, &why);
+        }
     }
 
     /// Renews until the connection breaks.

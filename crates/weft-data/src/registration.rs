@@ -106,7 +106,11 @@ async fn serve_once(
         Ok(()) => {
             registered();
             *node.registration.connection.borrow_mut() = Some(connection.clone());
-            let why = beat(node, connection).await;
+            // Until one beat is not answered at all; if another leads, sooner.
+            let beating = beat(node, connection);
+            let (env, local) = (&node.env, &node.local);
+            let served = weft_rpc::while_active(env, connection, search, local, beating);
+            let (Ok(why) | Err(why)) = served.await;
             tracing::info!(meta, %why, "no longer registered");
             why
         }

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use weft_coordinator::Coordinator;
 use weft_env::{Env, Task};
 use weft_namespace::State;
-use weft_rpc::{Connection, Replier, Request};
+use weft_rpc::{Connection, Payload, Replier, Request};
 use weft_types::{Epoch, Ino, ROOT_INO, SessionId, Sn};
 use weft_wire::proto::{self, Batch, Entry, OpReply, View, op};
 use weft_wire::{Failed, Rpc};
@@ -217,6 +217,10 @@ impl Meta {
             proto::SessionRequest::METHOD => dispatch(from, request, crate::sessions::on_session),
             proto::RenewRequest::METHOD => dispatch(from, request, crate::sessions::on_renew),
             proto::SuspectRequest::METHOD => dispatch(from, request, crate::pairs::on_suspect),
+            // Whoever leads has it answered: the gate knows.
+            proto::LeadsRequest::METHOD => request
+                .replier
+                .send::<proto::LeadsRequest>(&proto::LeadsReply {}, Payload::none()),
             proto::StatusRequest::METHOD => dispatch(from, request, crate::status::on_status),
             proto::ExplainRequest::METHOD => dispatch(from, request, crate::status::on_explain),
             proto::UnsettledRequest::METHOD => dispatch(from, request, crate::losses::on_unsettled),

@@ -94,7 +94,9 @@ async fn wait_for_work(env: &Env, search: &RefCell<Search>, cluster_id: &str) {
         };
         let asked = match connected {
             Ok(connection) => {
-                let asked = ask_for_work(env, search, &connection).await;
+                let asking = ask_for_work(env, search, &connection);
+                let asked = weft_rpc::while_active(env, &connection, search, &local, asking).await;
+                let asked = asked.and_then(|asked| asked);
                 connection.close("the mover has asked");
                 asked
             }

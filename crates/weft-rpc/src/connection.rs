@@ -253,6 +253,8 @@ struct Inner {
     pinged: Cell<Mono>,
     next_id: Cell<u64>,
     waiting: RefCell<FixedMap<u64, Asker>>,
+    /// Wakes who waits for somebody to wait.
+    owing: Notify,
     /// Answers handed to tasks that have not run since.
     untaken: Cell<usize>,
     /// Wakes who waits for that.
@@ -363,6 +365,7 @@ impl Connection {
             pinged: Cell::new(env.now()),
             next_id: Cell::new(1),
             waiting: RefCell::default(),
+            owing: Notify::new(),
             untaken: Cell::new(0),
             taken: Notify::new(),
             outgoing: RefCell::default(),
@@ -466,6 +469,7 @@ impl Connection {
         let id = self.0.next_id.get();
         self.0.next_id.set(id + 1);
         self.0.waiting.borrow_mut().insert(id, asker);
+        self.0.owing.notify_waiters();
         self.0.enqueue(
             Kind::Request,
             R::METHOD,
@@ -485,6 +489,31 @@ impl Connection {
             let closing = self.0.closing.notified();
             futures_util::future::select(std::pin::pin!(taken), std::pin::pin!(closing)).await;
         }
+    }
+
+    /// Returns when the other side owes an answer. An error, why, if the connection is closed.
+    pub(crate) async fn owes(&self) -> Result<(), String> {
+        loop {
+            let owing = self.0.owing.notified();
+            let closing = self.0.closing.notified();
+            if let Some(why) = &*self.0.closed.borrow() {
+                return Err(why.clone());
+            }
+            if !self.0.waiting.borrow().is_empty() {
+                return Ok(());
+            }
+            futures_util::future::select(std::pin::pin!(owing), std::pin::pin!(closing)).await;
+        }
+    }
+
+    /// The newest request, for [`Connection::owes_up_to`].
+    pub(crate) fn newest_request(&self) -> u64 {
+        self.0.next_id.get() - 1
+    }
+
+    /// The other side still owes the answer to this request, or to an older one.
+    pub(crate) fn owes_up_to(&self, request: u64) -> bool {
+        self.0.waiting.borrow().keys().any(|id| *id <= request)
     }
 
     /// Sends a message that wants no answer. Lost with the connection.

@@ -8,9 +8,11 @@
 //! `Env::timeout`.
 
 mod connection;
+mod doubt;
 mod listen;
 mod search;
 
 pub use connection::{CallError, Connection, Gate, Handler, Payload, Replier, Request};
+pub use doubt::while_active;
 pub use listen::{Local, connect, serve, serve_task};
 pub use search::{Attempts, PATIENCE_BEFORE_NEXT, PAUSE_MIN, Search, Step, Terms};

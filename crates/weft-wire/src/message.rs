@@ -64,6 +64,7 @@ methods! {
     30 ExplainRequest -> proto::ExplainReply;
     31 StartScrubRequest -> proto::StartScrubReply;
     32 LeaseRangeRequest -> proto::LeaseRangeReply;
+    33 LeadsRequest -> proto::LeadsReply;
     48 RegisterRequest -> proto::RegisterReply;
     49 BeatRequest -> proto::BeatReply;
     50 SetStateRequest -> proto::SetStateReply;

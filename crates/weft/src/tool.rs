@@ -11,7 +11,9 @@ use std::time::Duration;
 use weft_env::{Env, Mono};
 use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Search, Terms};
 use weft_wire::proto::identity::Role;
-use weft_wire::proto::{Identity, StatusReply, StatusRequest};
+use weft_wire::proto::{
+    ExplainRequest, Identity, JobsRequest, LossesRequest, StatusReply, StatusRequest,
+};
 use weft_wire::{Failed, Rpc};
 
 /// A tool's question is answered from memory.
@@ -137,12 +139,25 @@ fn refuse() -> Handler {
     })
 }
 
+/// Asked twice it does no more than once.
+fn is_question<R: Rpc>() -> bool {
+    [
+        StatusRequest::METHOD,
+        ExplainRequest::METHOD,
+        JobsRequest::METHOD,
+        LossesRequest::METHOD,
+    ]
+    .contains(&R::METHOD)
+}
+
 /// A connection to one server, without a session. If that is a metadata server that does not lead, and
 /// a request needs the one that does, it goes there.
 pub struct Tool {
     env: Env,
     search: RefCell<Search>,
     connection: RefCell<Connection>,
+    /// While nobody leads, a question waits this long.
+    leader_patience: Duration,
 }
 
 impl Tool {
@@ -164,6 +179,7 @@ impl Tool {
             env: env.clone(),
             search: RefCell::new(search),
             connection: RefCell::new(connection),
+            leader_patience: LEADER_PATIENCE,
         }
     }
 
@@ -180,34 +196,43 @@ impl Tool {
     }
 
     async fn ask<R: Rpc>(&self, request: &R) -> Result<R::Reply> {
-        let deadline = self.env.now() + LEADER_PATIENCE;
+        let deadline = self.env.now() + self.leader_patience;
         let mut attempts = Attempts::new(&self.env, CONNECT_PATIENCE);
         loop {
             let connection = self.connection.borrow().clone();
             let address = connection.peer();
             let call = connection.call(request, weft_rpc::Payload::none());
-            match self.env.timeout(PATIENCE, call).await {
-                Ok(Ok((reply, _))) => return Ok(reply),
-                Ok(Err(error @ CallError::Failed(Failed::NotActive { .. }))) => {
-                    // It did nothing: the same request may be asked again.
-                    self.leave(&connection, &error, &mut attempts, deadline)
-                        .await?;
-                }
-                Ok(Err(CallError::Failed(Failed::Errno(errno)))) => {
+            let call = self.env.timeout(PATIENCE, call);
+            let (search, local) = (&self.search, local(&self.env));
+            let asked = weft_rpc::while_active(&self.env, &connection, search, &local, call).await;
+            let left = match asked {
+                Ok(Ok(Ok((reply, _)))) => return Ok(reply),
+                // It did nothing: the same request may be asked again.
+                Ok(Ok(Err(error @ CallError::Failed(Failed::NotActive { .. })))) => error,
+                Ok(Ok(Err(CallError::Failed(Failed::Errno(errno))))) => {
                     return Err(Error::Failed(
                         std::io::Error::from_raw_os_error(errno).to_string(),
                     ));
                 }
-                Ok(Err(CallError::Failed(failed))) => {
+                Ok(Ok(Err(CallError::Failed(failed)))) => {
                     return Err(Error::Failed(format!("{address}: {failed}")));
                 }
-                Ok(Err(CallError::Lost(why))) => {
+                Ok(Ok(Err(CallError::Lost(why)))) => {
                     return Err(Error::Unreachable(format!("{address} went away: {why}")));
                 }
-                Err(_) => {
+                Ok(Err(_)) => {
                     return Err(Error::Unreachable(format!("{address} does not answer")));
                 }
-            }
+                Err(why) if is_question::<R>() => why,
+                Err(why) => {
+                    return Err(Error::Unreachable(format!(
+                        "{address} did not answer and is not to be waited for ({why}): whether it \
+                         has done this is not known. Look at `weft status`, and ask again if it has not"
+                    )));
+                }
+            };
+            self.leave(&connection, &left, &mut attempts, deadline)
+                .await?;
         }
     }
 
@@ -253,5 +278,140 @@ impl Tool {
 impl Drop for Tool {
     fn drop(&mut self) {
         self.connection.borrow().close("the tool is done");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use weft_rpc::Payload;
+    use weft_wire::proto::{LeadsReply, LeadsRequest, StartScrubRequest};
+
+    /// A server that says who leads, and answers for the state of the cluster if it is nobody else.
+    async fn server(env: &Env, active: Option<String>) -> (String, Rc<Cell<usize>>) {
+        let asked: Rc<Cell<usize>> = Rc::default();
+        let counted = asked.clone();
+        let handler: Handler = Rc::new(move |_, request| {
+            let is_probe = request.method == LeadsRequest::METHOD;
+            counted.set(counted.get() + usize::from(!is_probe));
+            match &active {
+                None if is_probe => request
+                    .replier
+                    .send::<LeadsRequest>(&LeadsReply {}, Payload::none()),
+                None => request
+                    .replier
+                    .send::<StatusRequest>(&StatusReply::default(), Payload::none()),
+                Some(active) => request.replier.fail(Failed::NotActive {
+                    active: active.clone(),
+                    members: Vec::new(),
+                }),
+            }
+        });
+        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env), |_| {}, handler);
+        (serving.await.unwrap(), asked)
+    }
+
+    /// An address at which nobody listens.
+    async fn nobody(env: &Env) -> String {
+        env.listen("127.0.0.1:0").await.unwrap().address()
+    }
+
+    #[test]
+    fn a_tool_goes_where_it_is_sent_and_stays_there() {
+        weft_env::real::run(async |env| {
+            let (active, asked) = server(&env, None).await;
+            let (other, turned_away) = server(&env, Some(active)).await;
+            // One that was named, as for `--meta`, and the first of several that answers.
+            for tool in [
+                Tool::connect(&env, &other).await,
+                connect_first(&env, &[nobody(&env).await, other]).await,
+            ] {
+                let tool = tool.unwrap();
+                tool.status().await.unwrap();
+                tool.status().await.unwrap();
+            }
+            assert_eq!((turned_away.get(), asked.get()), (2, 4));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn without_a_hint_the_others_are_asked() {
+        weft_env::real::run(async |env| {
+            let (other, _) = server(&env, Some(String::new())).await;
+            let (active, _) = server(&env, None).await;
+            let tool = connect_first(&env, &[other, active]).await.unwrap();
+            tool.status().await.unwrap();
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn that_nobody_leads_is_said_with_what_to_do() {
+        weft_env::real::run(async |env| {
+            let (a, _) = server(&env, Some(String::new())).await;
+            let (b, of_b) = server(&env, Some(a.clone())).await;
+            let gone = nobody(&env).await;
+            let addresses = [a, b, gone];
+            let mut tool = connect_first(&env, &addresses).await.unwrap();
+            tool.leader_patience = Duration::from_millis(100);
+            let error = tool.status().await.unwrap_err();
+            assert_eq!(error.exit_code(), 3);
+            let text = error.to_string();
+            for part in ["no metadata server leads now", "`weft status", "wait"] {
+                assert!(text.contains(part), "{text}");
+            }
+            for address in &addresses {
+                assert!(text.contains(address.as_str()), "{text}");
+            }
+            assert!(of_b.get() > 0);
+        })
+        .unwrap();
+    }
+
+    /// A server that shakes hands, and answers nothing.
+    async fn stuck(env: &Env) -> String {
+        let unanswered = RefCell::new(Vec::new());
+        let handler: Handler = Rc::new(move |_, request| unanswered.borrow_mut().push(request));
+        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env), |_| {}, handler);
+        serving.await.unwrap()
+    }
+
+    #[test]
+    fn one_that_hangs_is_left_for_one_that_leads() {
+        weft_env::real::run(async |env| {
+            let (active, asked) = server(&env, None).await;
+            for is_change in [false, true] {
+                let addresses = [stuck(&env).await, active.clone()];
+                let tool = connect_first(&env, &addresses).await.unwrap();
+                let began = env.now();
+                if is_change {
+                    // It may have done it.
+                    let change = StartScrubRequest::default();
+                    let error = tool.call(&change).await.unwrap_err();
+                    assert_eq!(error.exit_code(), 3);
+                    assert!(error.to_string().contains("not known"), "{error}");
+                } else {
+                    tool.status().await.unwrap();
+                }
+                assert!(env.now().since(began) < PATIENCE);
+            }
+            assert_eq!(asked.get(), 1);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn that_nobody_answers_is_said_at_once() {
+        weft_env::real::run(async |env| {
+            let gone = [nobody(&env).await, nobody(&env).await];
+            let Err(error) = connect_first(&env, &gone).await else {
+                panic!("somebody answers");
+            };
+            assert_eq!(error.exit_code(), 3);
+            assert!(error.to_string().contains(&gone[1]), "{error}");
+        })
+        .unwrap();
     }
 }
