@@ -112,7 +112,7 @@ pub fn mode_name(state: &PairState) -> String {
 }
 
 /// The word of docs/protocols/groups.md.
-fn role_name(role: Role) -> &'static str {
+pub fn role_name(role: Role) -> &'static str {
     match role {
         Role::Active => "active",
         Role::Standby => "standby",
