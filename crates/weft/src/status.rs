@@ -120,6 +120,12 @@ pub fn role_name(role: Role) -> &'static str {
     }
 }
 
+/// True if whoever of the group leads is killed, another can take over: no member is a junior.
+pub fn all_count(group: &Group) -> bool {
+    let is_junior = |role| matches!(role, Role::Junior | Role::Unspecified);
+    !group.members.iter().any(|member| is_junior(member.role()))
+}
+
 fn group_to_json(group: &Group) -> Value {
     let members = group.members.iter().map(|member| {
         json!({
