@@ -250,12 +250,17 @@ impl Host {
     fn on_request(&self, connection: &Connection, request: Request) {
         self.metrics.request(request.method);
         let Some(member) = self.member().filter(|_| !self.stopping.get()) else {
-            let why = match (&*self.removed.borrow(), self.stopping.get()) {
-                (Some(why), _) => why.clone(),
-                (None, true) => "the server is stopping".into(),
-                (None, false) => "the server is starting".into(),
-            };
-            return request.replier.fail(Failed::Unavailable(why));
+            return request
+                .replier
+                .fail(match (&*self.removed.borrow(), self.stopping.get()) {
+                    (Some(why), _) => Failed::Unavailable(why.clone()),
+                    (None, true) => Failed::Unavailable("the server is stopping".into()),
+                    // Between two lives, or before the first: if anybody leads it is another one.
+                    (None, false) => Failed::NotActive {
+                        active: String::new(),
+                        members: Vec::new(),
+                    },
+                });
         };
         match request.method {
             GroupMessage::METHOD => member.on_message(connection, &request),
