@@ -8,6 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
     let files = [
         "common.proto",
+        "transaction.proto",
         "meta.proto",
         "data.proto",
         "image.proto",

@@ -62,6 +62,11 @@ fn is_own(op: &Op) -> bool {
             | Op::AdmitPair(_)
             | Op::GivePolicy(_)
             | Op::RetireStore(_)
+            | Op::Found(_)
+            | Op::Prepare(_)
+            | Op::Commit(_)
+            | Op::Finish(_)
+            | Op::Forget(_)
     )
 }
 

@@ -29,8 +29,10 @@ mod locks;
 mod moves;
 mod names;
 mod ops;
+mod parts;
 mod read;
 mod sessions;
+mod slots;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -43,6 +45,7 @@ pub use locks::LOCKS_MAX;
 pub use moves::{Candidate, Cursor, ENDED_JOBS_MAX, JOBS_MAX, Look, Usage};
 pub use ops::Touch;
 pub use ops::setxattr::{XATTR_LIST_MAX, XATTR_NAME_MAX, XATTR_TOTAL_MAX, XATTR_VALUE_MAX};
+pub use parts::{Locked, Plan, Step, Walk, told, transaction_of, transaction_to};
 pub use read::{Deletion, SessionSummary, Statistics};
 pub use sessions::{REPLIES_MAX, SESSION_NAME_MAX};
 pub use state::{DIRECTORY_LINKS_MAX, LINKS_MAX, State};

@@ -9,7 +9,9 @@ use crate::names::Name;
 use crate::ops::setxattr;
 use crate::state::State;
 use std::ops::Bound::{Excluded, Unbounded};
-use weft_types::{Epoch, Ino, ObjectId, Operation, PairId, ROOT_INO, SessionId};
+use weft_types::{
+    Epoch, GroupId, Ino, ObjectId, Operation, PairId, ROOT_INO, SessionId, TransactionId,
+};
 use weft_wire::proto::{self, Cred, FileLock, OpReply};
 
 /// Symbolic links that `resolve` follows before it takes them for a circle (Linux's bound).
@@ -75,7 +77,10 @@ impl State {
             Name::Plain(name) => directory.find(name).map(|(_, ino)| ino),
         };
         // A directory that was removed while open may have outlived its parent.
-        Ok(ino.and_then(|ino| self.inode(ino).ok()))
+        Ok(ino.and_then(|ino| match self.slots.has(ino.slot()) {
+            true => self.inode(ino).ok(),
+            false => Some(self.foreign_inode(ino)),
+        }))
     }
 
     /// What may be known of an inode. ESTALE if there is none of this number.
@@ -95,7 +100,58 @@ impl State {
                 Body::Directory(directory) => Some(directory.policy.to_proto()),
                 _ => None,
             },
+            elsewhere: false,
         })
+    }
+
+    /// What is known here of another group's inode: its number, and what it is. (What has no name here is
+    /// the parent of something, so a directory.)
+    fn foreign_inode(&self, ino: Ino) -> proto::Inode {
+        let kind = self.kind_of(ino).unwrap_or(proto::FileKind::Directory);
+        proto::Inode {
+            attr: Some(State::foreign_attr(ino, kind)),
+            elsewhere: true,
+            ..proto::Inode::default()
+        }
+    }
+
+    pub(crate) fn foreign_attr(ino: Ino, kind: proto::FileKind) -> proto::Attr {
+        proto::Attr {
+            ino: ino.0,
+            kind: kind as i32,
+            ..proto::Attr::default()
+        }
+    }
+
+    /// The group whose part of the name space this is.
+    pub fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// The inode, if there is one of this number, is in this group.
+    pub fn is_here(&self, ino: Ino) -> bool {
+        self.slots.has(ino.slot())
+    }
+
+    /// Other groups' transactions that have parts prepared here: what became of them is to be asked.
+    pub fn prepared(&self) -> impl Iterator<Item = TransactionId> + '_ {
+        self.prepared.keys().copied()
+    }
+
+    /// This group's transactions of which others are still to hear, and who they are.
+    pub fn decided(&self) -> impl Iterator<Item = (TransactionId, Vec<GroupId>)> + '_ {
+        let decided = self.decided.iter();
+        decided.map(|(id, others)| (*id, others.iter().copied().collect()))
+    }
+
+    /// This transaction of this group's is done, and not all have heard of it.
+    pub fn is_decided(&self, transaction: TransactionId) -> bool {
+        self.decided.contains_key(&transaction)
+    }
+
+    /// Another group's transaction that has locked here what this part touches.
+    pub fn locked_against(&self, part: &proto::Part, by: TransactionId) -> Option<TransactionId> {
+        self.locked.against(part, by)
     }
 
     /// Lists at most `max` entries after a cookie (0: from the start) in order, without `.` and
@@ -116,7 +172,7 @@ impl State {
         let mut rest = directory.after(after);
         let mut entries = Vec::with_capacity(max.min(directory.len()));
         for (cookie, entry) in rest.by_ref().take(max) {
-            let kind = self.get(entry.ino).map_or(0, |inode| inode.kind() as i32);
+            let kind = self.kind_of(entry.ino).map_or(0, |kind| kind as i32);
             entries.push(proto::DirEntry {
                 name: entry.name.to_vec().into(),
                 ino: entry.ino.0,

@@ -10,13 +10,15 @@ use crate::layouts::{DEFAULT_POLICY, Shapes};
 use crate::locks::Locks;
 use crate::moves::Move;
 use crate::names::Name;
+use crate::parts::{Foreigners, Locked, Prepared};
 use crate::sessions::Session;
+use crate::slots::SlotSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use twox_hash::XxHash3_64;
 use weft_types::{
-    BLOCK_BYTES, Epoch, INO_COUNTER_BITS, Ino, Member, ObjectId, PairId, ROOT_INO, SLOTS,
-    SessionId, Slot,
+    BLOCK_BYTES, Epoch, GroupId, INO_COUNTER_BITS, Ino, Member, ObjectId, PairId, ROOT_INO, SLOTS,
+    SessionId, Slot, TransactionId,
 };
 use weft_wire::proto::{self, Cred};
 
@@ -78,11 +80,22 @@ pub struct State {
     /// The last store of each member that was given up for another one.
     pub(crate) retired: BTreeMap<(PairId, Member), NonZeroU64>,
     pub(crate) reign: Epoch,
+    pub(crate) group: GroupId,
+    /// What is not in these is another group's.
+    pub(crate) slots: SlotSet,
+    /// Inodes of other groups that entries name.
+    pub(crate) foreign: Foreigners,
+    /// Parts of other groups' transactions that wait for the outcome.
+    pub(crate) prepared: BTreeMap<TransactionId, Vec<Prepared>>,
+    /// This group's transactions, and which groups are still to hear of them.
+    pub(crate) decided: BTreeMap<TransactionId, BTreeSet<GroupId>>,
     pub(crate) shapes: Shapes,
     /// Derived from the rest: counted, not saved.
     pub(crate) counts: Counts,
     /// Derived from the jobs: pairs that files are moved off.
     pub(crate) draining: BTreeSet<PairId>,
+    /// Derived from what is prepared.
+    pub(crate) locked: Locked,
 }
 
 /// What is counted as it changes, so that `statistics` need not walk.
@@ -157,9 +170,15 @@ impl State {
             removed_pairs: BTreeMap::new(),
             retired: BTreeMap::new(),
             reign: Epoch(0),
+            group: GroupId(0),
+            slots: SlotSet::all(),
+            foreign: BTreeMap::new(),
+            prepared: BTreeMap::new(),
+            decided: BTreeMap::new(),
             shapes: Shapes::default(),
             counts: Counts::default(),
             draining: BTreeSet::new(),
+            locked: Locked::default(),
         }
     }
 
@@ -267,7 +286,7 @@ impl State {
 
     /// The slot of a new directory: fixed by parent and name, so that load spreads over the groups
     /// and every replica, of every version, finds the same.
-    pub(crate) fn directory_slot(parent: Ino, name: &[u8]) -> Slot {
+    pub fn directory_slot(parent: Ino, name: &[u8]) -> Slot {
         let hash = XxHash3_64::oneshot_with_seed(parent.0, name);
         Slot((hash % u64::from(SLOTS)) as u16)
     }
@@ -285,6 +304,14 @@ impl State {
             _ => {}
         }
         self.inodes.insert(ino, Box::new(inode));
+    }
+
+    /// The root is another group's.
+    pub(crate) fn remove_root(&mut self) {
+        if self.inodes.remove(&ROOT_INO).is_some() {
+            self.counts.directories -= 1;
+        }
+        self.counters.remove(&ROOT_INO.slot());
     }
 
     pub(crate) fn add_entry(&mut self, parent: Ino, name: &[u8], ino: Ino) {

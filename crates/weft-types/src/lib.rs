@@ -62,6 +62,25 @@ number!(
     Sn(u64)
 );
 
+/// Names a change that several groups take part in, for ever.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+)]
+pub struct TransactionId {
+    /// The group that decides.
+    pub home: GroupId,
+    /// Of the reign in which it was begun.
+    pub epoch: Epoch,
+    /// Counted within the reign.
+    pub number: u64,
+}
+
+impl fmt::Display for TransactionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.home, self.epoch, self.number)
+    }
+}
+
 /// How many hash partitions the name space has.
 pub const SLOTS: u16 = 4096;
 /// Bits of an inode number below the slot.

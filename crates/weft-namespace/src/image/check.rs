@@ -5,6 +5,7 @@ use super::load::demand;
 use crate::inode::Body;
 use crate::state::{LINKS_MAX, State};
 use weft_types::{FixedMap, FixedSet, Ino, ROOT_INO};
+use weft_wire::proto::FileKind;
 
 /// Names and subdirectories that were found for an inode.
 #[derive(Clone, Copy, Default)]
@@ -14,16 +15,27 @@ struct Found {
 }
 
 pub(super) fn whole(state: &mut State) -> Result<(), String> {
-    let root = state
-        .directory(ROOT_INO)
-        .map_err(|_| "there is no root directory")?;
-    demand!(
-        root.1.parent == ROOT_INO,
-        "the root directory has another parent"
-    );
+    if state.slots.has(ROOT_INO.slot()) {
+        let root = state
+            .directory(ROOT_INO)
+            .map_err(|_| "there is no root directory")?;
+        demand!(
+            root.1.parent == ROOT_INO,
+            "the root directory has another parent"
+        );
+    }
     let found = count_names(state)?;
+    for (ino, foreign) in &mut state.foreign {
+        foreign.names = found.get(ino).map_or(0, |found| found.names);
+        demand!(foreign.names > 0, "no name of inode {ino} of another group");
+    }
+    let is_all = state.slots.is_all();
     for (ino, inode) in &state.inodes {
         let found = found.get(ino).copied().unwrap_or_default();
+        demand!(
+            state.slots.has(ino.slot()),
+            "inode {ino} is another group's"
+        );
         if inode.nlink == 0 {
             demand!(
                 state.holds.contains_key(ino),
@@ -31,7 +43,8 @@ pub(super) fn whole(state: &mut State) -> Result<(), String> {
             );
         }
         if let Body::Directory(directory) = &inode.body {
-            let names = u32::from(inode.nlink != 0 && *ino != ROOT_INO);
+            let is_named_here = *ino != ROOT_INO && state.slots.has(directory.parent.slot());
+            let names = u32::from(inode.nlink != 0 && is_named_here);
             demand!(
                 found.names == names,
                 "directory {ino} has {} names",
@@ -52,8 +65,9 @@ pub(super) fn whole(state: &mut State) -> Result<(), String> {
                 "directory {ino} is removed but used"
             );
         } else {
+            // Other names may be other groups'.
             demand!(
-                found.names == inode.nlink,
+                found.names == inode.nlink || (!is_all && found.names < inode.nlink),
                 "inode {ino} has {} names",
                 found.names
             );
@@ -70,6 +84,13 @@ fn count_names(state: &State) -> Result<FixedMap<Ino, Found>, String> {
             continue;
         };
         for (_, entry) in directory.after(0) {
+            let of_child = found.entry(entry.ino).or_default();
+            of_child.names = of_child.names.saturating_add(1);
+            if let Some(foreign) = state.foreign.get(&entry.ino) {
+                let is_directory = foreign.kind == FileKind::Directory;
+                found.entry(*ino).or_default().subdirectories += u32::from(is_directory);
+                continue;
+            }
             let child = state.get(entry.ino);
             let child = child.map_err(|_| format!("a name of unknown inode {}", entry.ino))?;
             if let Body::Directory(below) = &child.body {
@@ -80,8 +101,6 @@ fn count_names(state: &State) -> Result<FixedMap<Ino, Found>, String> {
                 );
                 found.entry(*ino).or_default().subdirectories += 1;
             }
-            let of_child = found.entry(entry.ino).or_default();
-            of_child.names = of_child.names.saturating_add(1);
         }
     }
     Ok(found)
@@ -98,7 +117,7 @@ fn check_tree(state: &State) -> Result<(), String> {
         let mut way = Vec::new();
         let mut way_set: FixedSet<Ino> = FixedSet::default();
         let mut at = *ino;
-        while !hangs.contains(&at) {
+        while !hangs.contains(&at) && state.slots.has(at.slot()) {
             demand!(way_set.insert(at), "directory {at} is inside itself");
             way.push(at);
             let above = state.directory(at);

@@ -9,20 +9,23 @@ use crate::locks::{Owner, Range};
 use crate::moves::Move;
 use crate::names::Name;
 use crate::ops::{self, setxattr};
+use crate::parts::{Foreign, Prepared, transaction_of};
 use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
+use crate::slots::SlotSet;
 use crate::state::{Removed, State, Trim};
 use prost::Message;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use weft_types::{
-    Epoch, FILE_BYTES_MAX, INO_COUNTER_BITS, Ino, Member, ObjectId, Operation, PairId, SLOTS,
-    SessionId, Slot, TARGET_MAX,
+    Epoch, FILE_BYTES_MAX, GroupId, INO_COUNTER_BITS, Ino, Member, ObjectId, Operation, PairId,
+    SLOTS, SessionId, Slot, TARGET_MAX,
 };
 use weft_wire::proto::file_lock::Kind;
 use weft_wire::proto::image_record::Record;
 use weft_wire::proto::job::What;
 use weft_wire::proto::{
-    self, Durability, FileKind, ImageRecord, ImageSession, OpReply, PairState, Policy, Protocol,
+    self, Durability, FileKind, ImagePart, ImageRecord, ImageSession, OpReply, PairState, Policy,
+    Protocol,
 };
 
 /// No counter comes here in the lifetime of a name space, so that counting on never overflows.
@@ -139,7 +142,7 @@ impl Loader {
                     "a number of jobs that cannot be"
                 );
                 self.state.last_job = header.last_job;
-                Ok(())
+                self.place(&header)
             }
             Record::Pair(pair) => self.pair(pair),
             Record::Slot(slot) => self.slot(slot),
@@ -155,8 +158,70 @@ impl Loader {
             Record::Move(copy) => self.copy(&copy),
             Record::RemovedPair(removed) => self.removed_pair(removed),
             Record::RetiredStore(retired) => self.retired_store(retired),
+            Record::Foreign(foreign) => self.foreign(foreign),
+            Record::Prepared(prepared) => self.prepared(prepared),
+            Record::Decided(decided) => self.decided(&decided),
             Record::End(_) => Err("an end inside".into()),
         }
+    }
+
+    fn place(&mut self, header: &proto::ImageHeader) -> Result<(), Wrong> {
+        demand!(header.group < u32::from(SLOTS), "group {}", header.group);
+        self.state.group = GroupId(header.group);
+        if header.slots.is_empty() {
+            demand!(header.group == 0, "a group without slots");
+            return Ok(());
+        }
+        let slots = SlotSet::of_ranges(&header.slots);
+        self.state.slots = slots.ok_or("slots that cannot be")?;
+        Ok(())
+    }
+
+    fn foreign(&mut self, record: proto::ImageForeign) -> Result<(), Wrong> {
+        let ino = Ino(record.ino);
+        let kind = FileKind::try_from(record.kind).unwrap_or_default();
+        demand!(
+            kind != FileKind::Unspecified && !self.state.slots.has(ino.slot()),
+            "inode {ino} of another group makes no sense"
+        );
+        // Names are counted once all are there.
+        let foreign = Foreign { kind, names: 0 };
+        let double = self.state.foreign.insert(ino, foreign);
+        demand!(double.is_none(), "inode {ino} of another group twice");
+        Ok(())
+    }
+
+    fn prepared(&mut self, record: proto::ImagePrepared) -> Result<(), Wrong> {
+        let id = transaction_of(record.transaction.as_ref());
+        let id = id.filter(|id| id.home != self.state.group);
+        let id = id.ok_or("a transaction of another group that cannot be")?;
+        let mut parts = Vec::new();
+        for ImagePart { part, time } in record.parts {
+            let part = part.ok_or("no part of a transaction")?;
+            let time = time.as_ref().and_then(Stamp::new);
+            let time = time.ok_or("a part without a time")?;
+            demand!(
+                self.state.locked.against(&part, id).is_none(),
+                "two transactions have locked the same"
+            );
+            self.state.locked.lock(&part, id);
+            parts.push(Prepared { part, time });
+        }
+        demand!(!parts.is_empty(), "transaction {id} without parts");
+        let double = self.state.prepared.insert(id, parts);
+        demand!(double.is_none(), "transaction {id} twice");
+        Ok(())
+    }
+
+    fn decided(&mut self, record: &proto::ImageDecided) -> Result<(), Wrong> {
+        let id = transaction_of(record.transaction.as_ref());
+        let id = id.filter(|id| id.home == self.state.group);
+        let id = id.ok_or("a transaction that cannot be")?;
+        let others = record.others.iter().map(|group| GroupId(*group)).collect();
+        demand!(!record.others.is_empty(), "of {id} all have heard");
+        let double = self.state.decided.insert(id, others);
+        demand!(double.is_none(), "transaction {id} twice");
+        Ok(())
     }
 
     fn pair(&mut self, pair: PairState) -> Result<(), Wrong> {

@@ -3,6 +3,7 @@
 use super::{Digest, ENTRIES_MAX, VERSION};
 use crate::inode::{Body, Inode};
 use crate::layouts::Shape;
+use crate::parts::transaction_to;
 use crate::state::State;
 use prost::Message;
 use std::collections::BTreeMap;
@@ -10,9 +11,9 @@ use std::rc::Rc;
 use weft_types::Ino;
 use weft_wire::proto::image_record::Record;
 use weft_wire::proto::{
-    ImageDeletion, ImageEnd, ImageEntries, ImageEntry, ImageHeader, ImageInode, ImageLock,
-    ImageMove, ImageRecord, ImageRemovedPair, ImageReply, ImageSession, ImageShape, ImageSlot,
-    ImageXattr, ObjectName, RetireStore,
+    ImageDecided, ImageDeletion, ImageEnd, ImageEntries, ImageEntry, ImageForeign, ImageHeader,
+    ImageInode, ImageLock, ImageMove, ImagePart, ImagePrepared, ImageRecord, ImageRemovedPair,
+    ImageReply, ImageSession, ImageShape, ImageSlot, ImageXattr, ObjectName, RetireStore,
 };
 
 /// The records of an image one after the other, for who cannot stop for all of them at once.
@@ -82,6 +83,11 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
         next_trim: state.next_trim,
         next_deletion: state.next_deletion,
         last_job: state.last_job,
+        group: state.group.0,
+        slots: match state.slots.is_all() && state.group.0 == 0 {
+            true => Vec::new(),
+            false => state.slots.ranges(state.group.0),
+        },
     });
     let pairs = state.pairs.values().map(|pair| Record::Pair(*pair));
     let slots = state.counters.iter().map(|(slot, next_counter)| {
@@ -98,6 +104,7 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
         .chain(locks(state))
         .chain(deletions(state))
         .chain(jobs(state))
+        .chain(transactions(state))
 }
 
 fn sessions(state: &State) -> impl Iterator<Item = Record> + '_ {
@@ -171,6 +178,33 @@ fn jobs(state: &State) -> impl Iterator<Item = Record> + '_ {
         })
     });
     jobs.chain(moves).chain(removed).chain(retired)
+}
+
+/// What is between this group and others.
+fn transactions(state: &State) -> impl Iterator<Item = Record> + '_ {
+    let foreign = state.foreign.iter().map(|(ino, foreign)| {
+        Record::Foreign(ImageForeign {
+            ino: ino.0,
+            kind: foreign.kind as i32,
+        })
+    });
+    let prepared = state.prepared.iter().map(|(id, parts)| {
+        let parts = parts.iter().map(|prepared| ImagePart {
+            part: Some(prepared.part.clone()),
+            time: Some(prepared.time.to_proto()),
+        });
+        Record::Prepared(ImagePrepared {
+            transaction: Some(transaction_to(*id)),
+            parts: parts.collect(),
+        })
+    });
+    let decided = state.decided.iter().map(|(id, others)| {
+        Record::Decided(ImageDecided {
+            transaction: Some(transaction_to(*id)),
+            others: others.iter().map(|group| group.0).collect(),
+        })
+    });
+    foreign.chain(prepared).chain(decided)
 }
 
 fn inodes(state: &State) -> impl Iterator<Item = Record> + '_ {

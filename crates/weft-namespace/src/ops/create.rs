@@ -14,6 +14,8 @@ use weft_wire::proto::{self, Cred, FileKind, OpReply};
 pub(super) enum Plan {
     /// The name is there: its inode is the answer, cut if `truncate`.
     Existing { ino: Ino, truncate: bool },
+    /// The name is there, and its inode is another group's.
+    Elsewhere { ino: Ino, kind: FileKind },
     New {
         ino: Ino,
         kind: FileKind,
@@ -58,6 +60,10 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Create) -> Result<
         _ => {}
     }
     let (mode, gid) = mode_and_group(ctx.cred, parent, kind, op.mode);
+    if !state.slots.has(slot) {
+        // Done by several groups, or not at all.
+        return Err(Errno::EXDEV);
+    }
     let ino = state.next_ino(slot).ok_or(Errno::ENOSPC)?;
     Ok(Plan::New {
         ino,
@@ -69,6 +75,12 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Create) -> Result<
 
 /// open(2) with O_CREAT of a name that is there.
 fn check_existing(state: &State, cred: &Cred, op: &proto::Create, ino: Ino) -> Result<Plan, Errno> {
+    if let Some(foreign) = state.foreign.get(&ino) {
+        return match foreign.kind {
+            FileKind::Directory => Err(Errno::EISDIR),
+            kind => Ok(Plan::Elsewhere { ino, kind }),
+        };
+    }
     let inode = state.get(ino)?;
     match inode.body {
         Body::Directory(_) => return Err(Errno::EISDIR),
@@ -90,7 +102,12 @@ fn check_existing(state: &State, cred: &Cred, op: &proto::Create, ino: Ino) -> R
 
 /// Mode and group of a new inode: a set-group-id directory gives its group, and to directories the
 /// bit too. A program that would run with that group can only be made by a member.
-fn mode_and_group(cred: &Cred, parent: &Inode, kind: FileKind, wanted: u32) -> (u16, u32) {
+pub(crate) fn mode_and_group(
+    cred: &Cred,
+    parent: &Inode,
+    kind: FileKind,
+    wanted: u32,
+) -> (u16, u32) {
     let inherits = parent.mode & SET_GID != 0;
     let gid = if inherits { parent.gid } else { cred.gid };
     let wanted = (wanted & 0o7777) as u16;
@@ -116,6 +133,7 @@ fn mode_and_group(cred: &Cred, parent: &Inode, kind: FileKind, wanted: u32) -> (
 pub(super) fn touches(state: &State, ctx: &Context, op: &proto::Create, plan: &Plan) -> Vec<Touch> {
     match plan {
         Plan::New { .. } => vec![Touch::change(Ino(op.parent))],
+        Plan::Elsewhere { .. } => Vec::new(),
         Plan::Existing { ino, truncate } => {
             let written = state.check_no_other_writer(*ino, ctx.session).is_err();
             if *truncate || written {
@@ -148,6 +166,12 @@ pub(super) fn commit(
                 ..state.file_reply(ino)
             })
         }
+        Plan::Elsewhere { ino, kind } => Ok(OpReply {
+            attr: Some(State::foreign_attr(ino, kind)),
+            parent: state.attr(Ino(op.parent)),
+            elsewhere: true,
+            ..OpReply::default()
+        }),
         Plan::New {
             ino,
             kind,

@@ -4,7 +4,7 @@
 //! which does the plan. `touches` asks for plans without doing them.
 
 mod close_session;
-mod create;
+pub(crate) mod create;
 mod drop_lease;
 mod dropped;
 mod jobs;
@@ -23,6 +23,7 @@ mod set_policy;
 mod setattr;
 mod settled_size;
 pub(crate) mod setxattr;
+mod transactions;
 mod trim_done;
 mod unlink;
 mod write_lease;
@@ -191,6 +192,11 @@ impl State {
             Op::AdmitPair(op) => pairs::admit(self, ctx, op),
             Op::GivePolicy(op) => jobs::give_policy(self, ctx, op),
             Op::RetireStore(op) => pairs::retire_store(self, ctx, op),
+            Op::Found(op) => transactions::found(self, ctx, op),
+            Op::Prepare(op) => transactions::prepare(self, ctx, op),
+            Op::Commit(op) => transactions::commit(self, ctx, op),
+            Op::Finish(op) => transactions::finish(self, ctx, op),
+            Op::Forget(op) => transactions::forget(self, ctx, op),
         }
     }
 
@@ -254,7 +260,12 @@ impl State {
             | Op::RemovePair(_)
             | Op::AdmitPair(_)
             | Op::GivePolicy(_)
-            | Op::RetireStore(_) => Ok(Vec::new()),
+            | Op::RetireStore(_)
+            | Op::Found(_)
+            | Op::Forget(_) => Ok(Vec::new()),
+            Op::Prepare(op) => Ok(transactions::touches(self, &op.parts)),
+            Op::Commit(op) => Ok(transactions::touches(self, &op.parts)),
+            Op::Finish(op) => Ok(transactions::finishes(self, op)),
             // Others have given everything back before the WRITE lease was given, which its holder has.
             Op::Relayout(_) => Ok(Vec::new()),
         };

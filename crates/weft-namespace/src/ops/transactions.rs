@@ -1,0 +1,192 @@
+//! Found, Prepare, Commit, Finish, Forget: changes that several groups take part in
+//! (`docs/protocols/transactions.md`).
+
+use super::Touch;
+use crate::errno::Errno;
+use crate::parts::{Prepared, transaction_of};
+use crate::slots::SlotSet;
+use crate::state::{Context, State};
+use weft_types::{GroupId, Ino, ROOT_INO, SLOTS, TransactionId};
+use weft_wire::proto::part::{Part as Kind, Tells};
+use weft_wire::proto::{self, Attr, OpReply, Part};
+
+/// Sessions of a group are numbered from `group << SESSION_GROUP_SHIFT` on: no two groups' are the same.
+const SESSION_GROUP_SHIFT: u32 = 48;
+
+/// The name space gets its place among those of the groups.
+pub(super) fn found(state: &mut State, ctx: &Context, op: &proto::Found) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let is_first = state.slots.is_all() && state.group == GroupId(0) && state.sessions.is_empty();
+    if !is_first || !state.is_untouched() || op.group >= u32::from(SLOTS) {
+        return Err(Errno::EINVAL);
+    }
+    let slots = SlotSet::of_ranges(&op.slots).ok_or(Errno::EINVAL)?;
+    let is_root_here = slots.has(ROOT_INO.slot());
+    state.group = GroupId(op.group);
+    state.slots = slots;
+    state.next_session = (u64::from(op.group) << SESSION_GROUP_SHIFT) + 1;
+    if !is_root_here {
+        state.remove_root();
+    }
+    Ok(OpReply::default())
+}
+
+/// Another group's transaction: its parts are checked, and what they touch is locked.
+pub(super) fn prepare(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::Prepare,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let by = transaction_of(op.transaction.as_ref()).ok_or(Errno::EINVAL)?;
+    let is_own = by.home == state.group;
+    if is_own || op.parts.iter().filter(|part| makes(part)).count() > 1 {
+        return Err(Errno::EINVAL);
+    }
+    let mut replies = Vec::with_capacity(op.parts.len());
+    for part in &op.parts {
+        if state.locked.against(part, by).is_some() {
+            return Err(Errno::EAGAIN);
+        }
+        replies.push(state.check_part_at(ctx.cred, part, ctx.now)?);
+    }
+    let mut parts = op.parts.clone();
+    for (part, reply) in parts.iter_mut().zip(&replies) {
+        if let (Some(Kind::Make(make)), Some(attr)) = (&mut part.part, &reply.attr) {
+            make.ino = attr.ino;
+            state.use_ino(Ino(attr.ino));
+        }
+        state.locked.lock(part, by);
+    }
+    let prepared = parts.into_iter().map(|part| Prepared {
+        part,
+        time: ctx.now,
+    });
+    state.prepared.entry(by).or_default().extend(prepared);
+    Ok(OpReply {
+        parts: replies,
+        ..OpReply::default()
+    })
+}
+
+fn makes(part: &Part) -> bool {
+    matches!(part.part, Some(Kind::Make(_)))
+}
+
+/// This group's own transaction is done, for all.
+pub(super) fn commit(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::Commit,
+) -> Result<OpReply, Errno> {
+    ctx.check_session()?;
+    let id = transaction_of(op.transaction.as_ref()).ok_or(Errno::EINVAL)?;
+    if id.home != state.group || state.decided.contains_key(&id) {
+        return Err(Errno::EINVAL);
+    }
+    for part in &op.parts {
+        if makes(part) || state.locked.against(part, id).is_some() {
+            return Err(Errno::EAGAIN);
+        }
+        state.check_part_at(ctx.cred, part, ctx.now)?;
+    }
+    let mut reply = OpReply {
+        created: op.created,
+        ..OpReply::default()
+    };
+    for told in &op.told {
+        tell(&mut reply, told.tells(), told.attr);
+    }
+    let effect = |part: &Part| {
+        let (part, time) = (part.clone(), ctx.now);
+        (part.tells(), state.do_part(&Prepared { part, time }))
+    };
+    let done: Vec<(Tells, Option<Attr>)> = op.parts.iter().map(effect).collect();
+    for (tells, attr) in done {
+        // A directory that two names of are in is as it is after both.
+        let newest = attr.and_then(|attr| state.attr(Ino(attr.ino)));
+        tell(&mut reply, tells, newest.or(attr));
+    }
+    let others = op.others.iter().map(|group| GroupId(*group)).collect();
+    state.decided.insert(id, others);
+    settle(state, id);
+    Ok(reply)
+}
+
+fn tell(reply: &mut OpReply, tells: Tells, attr: Option<Attr>) {
+    match tells {
+        Tells::Nothing => {}
+        Tells::Attr => reply.attr = attr,
+        Tells::Parent => reply.parent = attr,
+        Tells::NewParent => reply.new_parent = attr,
+        Tells::Victim => reply.victim = attr,
+    }
+}
+
+/// A transaction of which all have heard is forgotten.
+fn settle(state: &mut State, id: TransactionId) {
+    if state
+        .decided
+        .get(&id)
+        .is_some_and(|others| others.is_empty())
+    {
+        state.decided.remove(&id);
+    }
+}
+
+/// Another group's transaction has ended. One that is not known has ended before.
+pub(super) fn finish(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::Finish,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let id = transaction_of(op.transaction.as_ref()).ok_or(Errno::EINVAL)?;
+    let parts = state.prepared.remove(&id).unwrap_or_default();
+    state.locked.free(id);
+    if op.done {
+        for part in &parts {
+            state.do_part(part);
+        }
+    }
+    Ok(OpReply::default())
+}
+
+/// A group has heard of these.
+pub(super) fn forget(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::Forget,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let ids = op.transactions.iter().map(|id| transaction_of(Some(id)));
+    let ids: Option<Vec<TransactionId>> = ids.collect();
+    for id in ids.ok_or(Errno::EINVAL)? {
+        if let Some(others) = state.decided.get_mut(&id) {
+            others.remove(&GroupId(op.group));
+        }
+        settle(state, id);
+    }
+    Ok(OpReply::default())
+}
+
+/// What others have cached of these parts' directories and inodes.
+pub(super) fn touches(state: &State, parts: &[Part]) -> Vec<Touch> {
+    let touched = parts.iter().filter_map(|part| match part.part.as_ref()? {
+        Kind::Name(part) => Some(Touch::change(Ino(part.directory))),
+        Kind::Drop(part) => Some(state.victim(Ino(part.ino))),
+        Kind::Add(part) => Some(Touch::change(Ino(part.ino))),
+        Kind::Move(part) => Some(Touch::change(Ino(part.ino))),
+        Kind::Make(part) => (part.ino != 0).then(|| Touch::change(Ino(part.ino))),
+    });
+    touched.collect()
+}
+
+/// The same for a transaction that ends.
+pub(super) fn finishes(state: &State, op: &proto::Finish) -> Vec<Touch> {
+    let id = transaction_of(op.transaction.as_ref());
+    let parts = id.and_then(|id| state.prepared.get(&id));
+    let parts = parts.into_iter().flatten();
+    let parts: Vec<Part> = parts.map(|prepared| prepared.part.clone()).collect();
+    touches(state, &parts)
+}

@@ -1,0 +1,405 @@
+//! Changes that several groups take part in (`docs/protocols/transactions.md`): alone they do what one group
+//! would do; together, in every order of their steps, they leave one name space.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod groups;
+
+use groups::{Groups, Member, Running, is_kept_by_images, user};
+use std::collections::BTreeMap;
+use weft_types::ROOT_INO;
+use weft_wire::proto::op::Op;
+use weft_wire::proto::{
+    Attr, Create, Cred, FileKind, Link, OpReply, Rename, Rmdir, Setattr, Unlink,
+};
+
+/// A small random number generator, so that a seed tells everything.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % bound
+    }
+}
+
+fn make(parent: u64, name: &str, kind: FileKind, mode: u32) -> Op {
+    Op::Create(Create {
+        parent,
+        name: name.to_owned().into(),
+        kind: kind as i32,
+        mode,
+        exclusive: true,
+        target: "to".into(),
+        ..Create::default()
+    })
+}
+
+fn mkdir(parent: u64, name: &str) -> Op {
+    make(parent, name, FileKind::Directory, 0o777)
+}
+
+fn rename(parent: u64, name: &str, new_parent: u64, new_name: &str) -> Rename {
+    Rename {
+        parent,
+        name: name.to_owned().into(),
+        new_parent,
+        new_name: new_name.to_owned().into(),
+        ..Rename::default()
+    }
+}
+
+fn rmdir(parent: u64, name: &str) -> Op {
+    Op::Rmdir(Rmdir {
+        parent,
+        name: name.to_owned().into(),
+    })
+}
+
+fn unlink(parent: u64, name: &str) -> Op {
+    Op::Unlink(Unlink {
+        parent,
+        name: name.to_owned().into(),
+        ..Unlink::default()
+    })
+}
+
+fn link(ino: u64, parent: u64, name: &str) -> Op {
+    Op::Link(Link {
+        ino,
+        parent,
+        name: name.to_owned().into(),
+    })
+}
+
+fn chmod(ino: u64, mode: u32) -> Op {
+    Op::Setattr(Setattr {
+        ino,
+        mode: Some(mode),
+        ..Setattr::default()
+    })
+}
+
+/// What does not depend on how many entries a change is made of.
+fn plain(attr: Attr) -> Attr {
+    Attr {
+        atime: None,
+        mtime: None,
+        ctime: None,
+        change: 0,
+        ..attr
+    }
+}
+
+fn random_op(rng: &mut Rng, all: &BTreeMap<u64, Attr>) -> Op {
+    let of_kind = |is_directory: bool| {
+        let of = all
+            .iter()
+            .filter(move |(_, attr)| (attr.kind() == FileKind::Directory) == is_directory);
+        let inos: Vec<u64> = of.map(|(ino, _)| *ino).collect();
+        inos
+    };
+    let (directories, files) = (of_kind(true), of_kind(false));
+    let name = |rng: &mut Rng| ["a", "b", "c", "d", ".", ".."][rng.below(22).min(21) as usize % 6];
+    let pick = |rng: &mut Rng, of: &[u64]| of[rng.below(of.len() as u64) as usize];
+    let (parent, new_parent) = (pick(rng, &directories), pick(rng, &directories));
+    let (from, to) = (name(rng), name(rng));
+    match rng.below(12) {
+        0..3 => mkdir(parent, from),
+        3 => make(parent, from, FileKind::Regular, 0o644),
+        4 => make(parent, from, FileKind::Symlink, 0),
+        5 => rmdir(parent, from),
+        6 => unlink(parent, from),
+        7 if !files.is_empty() => link(pick(rng, &files), parent, from),
+        8 => chmod(
+            parent,
+            [0o777, 0o1777, 0o755, 0o2777][rng.below(4) as usize],
+        ),
+        _ => Op::Rename(Rename {
+            no_replace: rng.below(6) == 0,
+            exchange: rng.below(5) == 0,
+            ..rename(parent, from, new_parent, to)
+        }),
+    }
+}
+
+/// Three groups do what one does, refuse what it refuses, and answer the same.
+#[test]
+fn several_groups_do_what_one_does() {
+    let (mut done, mut refused, mut spanned) = (0, 0, 0);
+    for seed in 1..=24u64 {
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let (mut groups, mut one) = (Groups::new(3), Member::begin(None));
+        let sticky = chmod(ROOT_INO.0, 0o1777);
+        groups.change(&user(0), sticky.clone());
+        one.apply(groups.clock, one.session, &user(0), sticky);
+        for _ in 0..150 {
+            let all = groups.whole();
+            let op = random_op(&mut rng, &all);
+            let cred = user([0, 0, 5, 6][rng.below(4) as usize]);
+            let home = groups.home(&op);
+            spanned += usize::from(groups.members[home].state.spans_groups(&op));
+            let many = groups.change(&cred, op.clone());
+            let single = one.apply(groups.clock, one.session, &cred, op.clone());
+            agree(&groups, &op, &many, &single);
+            match many.failure_errno {
+                0 => done += 1,
+                _ => refused += 1,
+            }
+        }
+        let of_one = |ino: &u64| {
+            one.state
+                .inode(weft_types::Ino(*ino))
+                .unwrap()
+                .attr
+                .unwrap()
+        };
+        for (ino, attr) in groups.whole() {
+            assert_eq!(plain(attr), plain(of_one(&ino)), "seed {seed}");
+        }
+    }
+    // Or there was nothing to see.
+    assert!(
+        done > 900 && refused > 900 && spanned > 900,
+        "{done} {refused} {spanned}"
+    );
+}
+
+fn agree(groups: &Groups, op: &Op, many: &OpReply, one: &OpReply) {
+    match op {
+        // Where there are several reasons to refuse it, which one is told depends on who finds it first.
+        Op::Rename(_) if many.failure_errno != 0 => {
+            assert_ne!(
+                one.failure_errno, 0,
+                "{op:?} refused with {}",
+                many.failure_errno
+            );
+        }
+        _ => assert_eq!(many.failure_errno, one.failure_errno, "{op:?}"),
+    }
+    assert_eq!(many.created, one.created, "{op:?}");
+    for (many, one) in [(many.attr, one.attr), (many.victim, one.victim)] {
+        assert_eq!(many.map(plain), one.map(plain), "{op:?}");
+    }
+    // Of a directory in another group nothing is told.
+    if let (Some(many), Some(one)) = (many.parent, one.parent) {
+        assert_eq!(plain(many), plain(one), "{op:?}");
+        assert_eq!(groups.attr(many.ino), many, "{op:?}");
+    }
+}
+
+/// What each of two transactions may have come to, and how often.
+type Outcomes = BTreeMap<(u32, u32), usize>;
+
+/// All orders of the steps of these changes, where so many of them may also lose their homes' reigns; at the
+/// end all who are in doubt ask.
+fn interleave(lost: u64, prepare: impl Fn(&mut Groups) -> Vec<(Cred, Op)>) -> Outcomes {
+    let mut outcomes = Outcomes::new();
+    // An order is the numbers drawn; the next one counts on.
+    let mut order: Vec<u64> = Vec::new();
+    loop {
+        let mut groups = Groups::new(3);
+        let ops = prepare(&mut groups);
+        let mut running: Vec<Running> = Vec::new();
+        let mut replies: Vec<Option<u32>> = vec![None; ops.len()];
+        let mut waiting: Vec<usize> = (0..ops.len()).rev().collect();
+        let mut drawn: Vec<(u64, u64)> = Vec::new();
+        let mut losses = lost;
+        loop {
+            let active: Vec<usize> = (0..running.len())
+                .filter(|number| !running[*number].is_over)
+                .collect();
+            // Begin the next, go on with one, or lose the home of one.
+            let may_begin = u64::from(!waiting.is_empty());
+            let may_lose = losses.min(1);
+            let choices = may_begin + active.len() as u64 * (1 + may_lose);
+            if choices == 0 {
+                break;
+            }
+            let choice = order.get(drawn.len()).copied().unwrap_or(0);
+            drawn.push((choice, choices));
+            if choice < may_begin {
+                let number = waiting.pop().unwrap();
+                let (cred, op) = ops[number].clone();
+                let home = groups.home(&op);
+                let state = &groups.members[home].state;
+                assert!(state.spans_groups(&op), "{op:?} is done by one group");
+                match groups.begin(&cred, op) {
+                    Ok(begun) => running.push(begun),
+                    Err(errno) => {
+                        replies[number] = Some(errno.0 as u32);
+                        // Nothing of it is anywhere.
+                        continue;
+                    }
+                }
+                continue;
+            }
+            let choice = choice - may_begin;
+            let (which, loses) = (
+                active[(choice / (1 + may_lose)) as usize],
+                choice % (1 + may_lose),
+            );
+            if loses == 1 {
+                losses -= 1;
+                groups.lose_home(&mut running[which]);
+                // It tells nobody.
+                running[which].is_over = true;
+            } else {
+                groups.step(&mut running[which]);
+            }
+        }
+        groups.ask();
+        groups.whole();
+        let mut told = running
+            .iter()
+            .map(|it| it.reply.as_ref().unwrap().failure_errno);
+        let mut of = |number: usize| replies[number].take().or_else(|| told.next()).unwrap();
+        *outcomes.entry((of(0), of(1))).or_default() += 1;
+        // The next order: the last place that can be counted up is.
+        while drawn
+            .last()
+            .is_some_and(|(choice, choices)| choice + 1 == *choices)
+        {
+            drawn.pop();
+        }
+        order = drawn.iter().map(|(choice, _)| *choice).collect();
+        match order.last_mut() {
+            Some(last) => *last += 1,
+            None => return outcomes,
+        }
+    }
+}
+
+fn ino_of(reply: &OpReply) -> u64 {
+    assert_eq!(reply.failure_errno, 0, "{reply:?}");
+    reply.attr.unwrap().ino
+}
+
+/// A directory below `parent` in this group.
+fn directory_in(groups: &mut Groups, parent: u64, group: usize, hint: &str) -> (u64, String) {
+    for number in 0.. {
+        let name = format!("{hint}{number}");
+        let slot = weft_namespace::State::directory_slot(weft_types::Ino(parent), name.as_bytes());
+        if groups.group_of(slot) == group {
+            let ino = ino_of(&groups.change(&user(0), mkdir(parent, &name)));
+            return (ino, name);
+        }
+    }
+    unreachable!("one of the names hashes there")
+}
+
+#[test]
+fn two_renames_that_together_make_a_circle_do_not_both_happen() {
+    let outcomes = interleave(1, |groups| {
+        let (a, name_a) = directory_in(groups, ROOT_INO.0, 1, "a");
+        let (b, name_b) = directory_in(groups, ROOT_INO.0, 2, "b");
+        let one = rename(ROOT_INO.0, &name_a, b, "x");
+        let two = rename(ROOT_INO.0, &name_b, a, "y");
+        vec![(user(0), Op::Rename(one)), (user(0), Op::Rename(two))]
+    });
+    assert!(!outcomes.contains_key(&(0, 0)), "{outcomes:?}");
+    // Each can be the one that is done, and both can be in each other's way.
+    for seen in [(0, libc::EAGAIN), (libc::EAGAIN, 0), (0, libc::EINVAL)] {
+        let seen = (seen.0 as u32, seen.1 as u32);
+        assert!(outcomes.contains_key(&seen), "{seen:?} of {outcomes:?}");
+    }
+}
+
+#[test]
+fn deep_renames_that_together_make_a_circle_do_not_both_happen() {
+    let outcomes = interleave(0, |groups| {
+        let (a, name_a) = directory_in(groups, ROOT_INO.0, 1, "a");
+        let (b, name_b) = directory_in(groups, ROOT_INO.0, 2, "b");
+        let (a, _) = directory_in(groups, a, 0, "c");
+        let (b, _) = directory_in(groups, b, 0, "d");
+        let one = rename(ROOT_INO.0, &name_a, b, "x");
+        let two = rename(ROOT_INO.0, &name_b, a, "y");
+        vec![(user(0), Op::Rename(one)), (user(0), Op::Rename(two))]
+    });
+    assert!(!outcomes.contains_key(&(0, 0)), "{outcomes:?}");
+    assert!(outcomes.len() > 3, "{outcomes:?}");
+}
+
+#[test]
+fn nothing_comes_to_be_in_a_directory_that_goes() {
+    let outcomes = interleave(1, |groups| {
+        let (a, name) = directory_in(groups, ROOT_INO.0, 1, "a");
+        // A directory of the third group in it.
+        let below = (0..).map(|number| format!("n{number}")).find(|name| {
+            let slot = weft_namespace::State::directory_slot(weft_types::Ino(a), name.as_bytes());
+            groups.group_of(slot) == 2
+        });
+        let make = mkdir(a, &below.unwrap());
+        vec![(user(0), rmdir(ROOT_INO.0, &name)), (user(0), make)]
+    });
+    assert!(!outcomes.contains_key(&(0, 0)), "{outcomes:?}");
+    for seen in [(0, libc::EAGAIN), (libc::EAGAIN, 0), (libc::ENOTEMPTY, 0)] {
+        let seen = (seen.0 as u32, seen.1 as u32);
+        assert!(outcomes.contains_key(&seen), "{seen:?} of {outcomes:?}");
+    }
+}
+
+#[test]
+fn a_file_with_names_in_several_groups_goes_with_the_last() {
+    let outcomes = interleave(1, |groups| {
+        let (a, _) = directory_in(groups, ROOT_INO.0, 1, "a");
+        let (b, _) = directory_in(groups, ROOT_INO.0, 2, "b");
+        let file = make(ROOT_INO.0, "f", FileKind::Symlink, 0);
+        let file = ino_of(&groups.change(&user(0), file));
+        groups.change(&user(0), link(file, a, "one"));
+        groups.change(&user(0), unlink(ROOT_INO.0, "f"));
+        vec![(user(0), unlink(a, "one")), (user(0), link(file, b, "two"))]
+    });
+    for seen in [(0, 0), (0, libc::EAGAIN), (libc::EAGAIN, 0)] {
+        let seen = (seen.0 as u32, seen.1 as u32);
+        assert!(outcomes.contains_key(&seen), "{seen:?} of {outcomes:?}");
+    }
+}
+
+#[test]
+fn of_two_that_want_a_name_one_gets_it() {
+    let outcomes = interleave(1, |groups| {
+        let (a, _) = directory_in(groups, ROOT_INO.0, 1, "a");
+        let (b, name_b) = directory_in(groups, ROOT_INO.0, 2, "b");
+        let file = make(b, "f", FileKind::Symlink, 0);
+        ino_of(&groups.change(&user(0), file));
+        let no_replace = |renaming: Rename| {
+            Op::Rename(Rename {
+                no_replace: true,
+                ..renaming
+            })
+        };
+        vec![
+            (user(0), no_replace(rename(ROOT_INO.0, &name_b, a, "x"))),
+            (user(0), no_replace(rename(b, "f", a, "x"))),
+        ]
+    });
+    assert!(!outcomes.contains_key(&(0, 0)), "{outcomes:?}");
+    let exists = libc::EEXIST as u32;
+    assert!(outcomes.contains_key(&(0, exists)) && outcomes.contains_key(&(exists, 0)));
+}
+
+/// While something is locked images hold that, too.
+#[test]
+fn images_keep_what_is_between_groups() {
+    let mut groups = Groups::new(3);
+    let (a, _) = directory_in(&mut groups, ROOT_INO.0, 1, "a");
+    let (b, name) = directory_in(&mut groups, ROOT_INO.0, 2, "b");
+    let op = Op::Rename(rename(ROOT_INO.0, &name, a, "x"));
+    let mut running = groups.begin(&user(0), op).unwrap();
+    let mut locked = 0;
+    while !running.is_over {
+        groups.step(&mut running);
+        for member in &groups.members {
+            locked += member.state.prepared().count() + member.state.decided().count();
+            is_kept_by_images(&member.state);
+        }
+        let hidden = groups.of(b).hides_inode(weft_types::Ino(b)).is_some();
+        let names = groups.of(a).hides_entries(weft_types::Ino(a)).is_some();
+        locked += usize::from(hidden) + usize::from(names);
+    }
+    assert!(locked > 8, "{locked}");
+    groups.whole();
+}
