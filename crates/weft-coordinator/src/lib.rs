@@ -33,7 +33,7 @@ pub use embedded::Embedded;
 pub use etcd::Etcd;
 pub use keeper::ViewKeeper;
 pub use place::{Limits, Place, Servers, connect};
-pub use record::written_by;
+pub use record::{decode, written_by};
 pub use service::{Listing, Record, Reply, Service, Unanswered};
 pub use zookeeper::ZooKeeper;
 

@@ -39,8 +39,8 @@ pub(crate) fn encode(view: &View) -> Result<Vec<u8>, CoordinatorError> {
     Ok(bytes)
 }
 
-/// The view of these bytes; that of version 0 if there are none, `None` if they are no view.
-pub(crate) fn decode(bytes: &[u8]) -> Option<View> {
+/// The view of a service's record; that of version 0 if there is none, `None` if the bytes are no view.
+pub fn decode(bytes: &[u8]) -> Option<View> {
     if bytes.is_empty() {
         return Some(View::default());
     }

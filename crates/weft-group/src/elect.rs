@@ -42,7 +42,12 @@ impl Engine {
 
     /// Asks for the next epoch, and to be the only one that counts.
     pub(crate) fn force(&mut self) {
-        let leads = matches!(self.part, Part::Candidate(_) | Part::Active(_));
+        // A candidate that waits for an election quorum may wait for ever.
+        let leads = match self.part {
+            Part::Active(_) => true,
+            Part::Candidate(_) => self.record.voters.iter().eq([&self.me]),
+            _ => false,
+        };
         if leads || self.asked.is_some() {
             return;
         }
@@ -74,7 +79,10 @@ impl Engine {
             Part::Candidate(candidate) => {
                 candidate.collected.insert(from, collected);
             }
-            Part::Active(_) => self.meet(now, from, &collected),
+            Part::Active(reign) => {
+                reign.promises(from, collected.promised_until);
+                self.meet(now, from, &collected);
+            }
             _ => {}
         }
     }
@@ -152,13 +160,13 @@ impl Engine {
             return;
         };
         // Of those that may vote, and others: more is waited for than need be, but seldom.
-        let promises = candidate.collected.values();
-        let serves_from = promises
-            .map(|collected| collected.promised_until)
-            .fold(now, Now::max);
+        let collected = candidate.collected.iter();
+        let promises = collected
+            .map(|(member, collected)| (*member, collected.promised_until))
+            .collect();
         self.part = Part::Active(Reign::begin(
             now,
-            serves_from,
+            promises,
             self.shape.last(),
             candidate.beats,
         ));

@@ -191,6 +191,10 @@ pub enum Output {
     Restore(Sn),
     /// The coordinator's record is not the one that this member knows.
     Look,
+    /// The active has another batch than the one that was committed here after this one. An operator has forced
+    /// it to lead, and what it did not have is lost: a member that is started again has forgotten that it was
+    /// committed.
+    Contradicted(Sn),
 }
 
 /// What a member is doing besides following.
@@ -326,6 +330,11 @@ impl Engine {
         self.floor
     }
 
+    /// Whether there is a connection to a member.
+    pub fn is_connected(&self, member: MemberId) -> bool {
+        self.connected.contains(&member)
+    }
+
     /// Whom it follows.
     pub fn following(&self) -> Option<MemberId> {
         self.following
@@ -345,7 +354,7 @@ impl Engine {
             Input::Connected(member) => self.on_connected(member),
             Input::Lost(member) => self.on_lost(member),
             Input::ProcessEnded(member) => {
-                self.promised.remove(&member);
+                self.process_ended(now, member);
                 self.lose(member);
                 if let Part::Active(reign) = &mut self.part {
                     reign.ended(member);
@@ -453,6 +462,18 @@ impl Engine {
             }
             Part::Candidate(candidate) => candidate.lost(member),
             Part::Active(reign) => reign.lost(member),
+        }
+    }
+
+    /// What it was promised is void. Whoever has been told of that promise waits for its end, and is told.
+    fn process_ended(&mut self, now: Now, member: MemberId) {
+        let was = self.promised.remove(&member);
+        let next = self.following.filter(|next| *next != member);
+        if let (Some(until), Some(next)) = (was, next)
+            && until > now
+        {
+            let collected = self.collected(now, next);
+            self.send(next, collected);
         }
     }
 

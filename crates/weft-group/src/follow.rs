@@ -51,6 +51,9 @@ impl Engine {
 
     pub(crate) fn on_append(&mut self, now: Now, from: MemberId, batches: Shape, committed: Sn) {
         let known = self.shape.common(&batches);
+        if let Some(known) = known.filter(|known| *known < self.committed.min(batches.last())) {
+            self.out(Output::Contradicted(known));
+        }
         let Some((known, left)) = known.and_then(|known| {
             let left = batches.slice(known, batches.last())?;
             // What is committed is not discarded, whoever says so.
@@ -105,7 +108,7 @@ impl Engine {
     }
 
     /// It hears the active, or is it.
-    pub(crate) fn hears(&self, now: Now) -> bool {
+    pub fn hears(&self, now: Now) -> bool {
         match self.part {
             Part::Active(_) | Part::Candidate(_) => true,
             _ => self.following.is_some() && now.saturating_sub(self.heard) <= self.terms.patience,

@@ -44,8 +44,8 @@ pub struct Reign {
     peers: BTreeMap<MemberId, Peer>,
     /// The journal that it began with ends there.
     inherited: Sn,
-    /// Other members may have promised something to an earlier active until then.
-    serves_from: Now,
+    /// Until when those that elected it may have promised something to an earlier active.
+    promises: BTreeMap<MemberId, Now>,
     began: Now,
     /// Who is to belong to the group no more.
     dismissed: BTreeSet<MemberId>,
@@ -61,11 +61,16 @@ impl Peer {
 }
 
 impl Reign {
-    pub(crate) fn begin(now: Now, serves_from: Now, inherited: Sn, beats: Beats) -> Reign {
+    pub(crate) fn begin(
+        now: Now,
+        promises: BTreeMap<MemberId, Now>,
+        inherited: Sn,
+        beats: Beats,
+    ) -> Reign {
         Reign {
             peers: BTreeMap::new(),
             inherited,
-            serves_from,
+            promises,
             began: now,
             dismissed: BTreeSet::new(),
             beats,
@@ -79,6 +84,14 @@ impl Reign {
         }
     }
 
+    /// One of those that elected it says anew until when it may have promised something: it has heard since that an
+    /// earlier active's process has ended.
+    pub(crate) fn promises(&mut self, member: MemberId, until: Now) {
+        if let Some(known) = self.promises.get_mut(&member) {
+            *known = until.min(*known);
+        }
+    }
+
     pub(crate) fn ended(&mut self, member: MemberId) {
         self.peers.entry(member).or_default().has_ended = true;
     }
@@ -88,8 +101,8 @@ impl Engine {
     /// From when on an active may answer: when what it and others have promised earlier ones is over. (It is
     /// over at once where it is known that an earlier one's process has ended.)
     fn serves_from(&self, reign: &Reign) -> Now {
-        let own = self.promised.values().copied().max();
-        reign.serves_from.max(own.unwrap_or_default())
+        let all = reign.promises.values().chain(self.promised.values());
+        all.copied().max().unwrap_or_default()
     }
 
     /// When an active has something to do.
@@ -216,10 +229,12 @@ impl Engine {
     }
 
     pub(crate) fn admit(&mut self, member: MemberId) {
-        if let Part::Active(_) = self.part
-            && self.asked.is_none()
-            && !self.record.voters.contains(&member)
-        {
+        let Part::Active(reign) = &mut self.part else {
+            return;
+        };
+        // The same number may have gone and come again.
+        reign.dismissed.remove(&member);
+        if self.asked.is_none() && !self.record.voters.contains(&member) {
             let mut to = self.record.clone();
             if to.juniors.insert(member) {
                 self.ask(to);

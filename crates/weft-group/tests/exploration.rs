@@ -411,6 +411,11 @@ impl World {
                 }
                 Output::Lead(epoch, last) => self.leads(member, &shape, epoch, last)?,
                 Output::StepDown | Output::Look => {}
+                Output::Contradicted(after) => {
+                    return Err(format!(
+                        "member {member} has committed what the active lacks after {after}"
+                    ));
+                }
                 Output::Restore(base) => {
                     return Err(format!(
                         "{member} is to restore {base}: nothing was removed"

@@ -141,6 +141,29 @@ fn nobody_is_waited_for_whose_process_has_ended() {
 }
 
 #[test]
+fn nobody_is_waited_for_whose_process_turns_out_to_have_ended() {
+    // C hears of the end of A's process only after it has told B what it has promised.
+    let mut told_to = follower(ms(1_000));
+    assert_eq!(promised(&mut told_to, ms(1_050), C, 2), LEASE - ms(50));
+    let outputs = told_to.on(ms(1_060), Input::ProcessEnded(A));
+    let [Message::Collected { promised, .. }] = told(&outputs, C)[..] else {
+        panic!("{outputs:?}");
+    };
+    assert_eq!(*promised, ms(0));
+
+    let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(170));
+    let again = Message::Collected {
+        epoch: Epoch(2),
+        shape: Shape::default(),
+        durable: Sn(0),
+        promised: ms(0),
+        is_intact: true,
+    };
+    engine.on(ms(1_310), Input::Message(C, again));
+    assert_eq!(commits_at(&mut engine, ms(1_320)), ms(1_320));
+}
+
+#[test]
 fn who_was_started_knows_that_it_may_have_promised_something() {
     let mut engine = started(B, ms(500));
     engine.on(ms(510), Input::Connected(C));
@@ -212,6 +235,25 @@ fn who_is_forced_to_lead_counts_alone() {
 }
 
 #[test]
+fn a_candidate_without_a_quorum_can_be_forced() {
+    let mut engine = follower(ms(1_000));
+    engine.on(ms(1_300), Input::Record(record().claimed_by(B)));
+    assert!(matches!(engine.part(), Part::Candidate(_)));
+    let outputs = engine.on(ms(1_400), Input::Force);
+    let (_, to) = asked(&outputs).expect("it asks");
+    assert_eq!((to.epoch, &to.voters), (Epoch(3), &[B].into()));
+    let to = to.clone();
+    let outputs = engine.on(ms(1_410), Input::ChangeEnded(to));
+    assert!(
+        outputs.contains(&Output::Lead(Epoch(3), Sn(0))),
+        "{outputs:?}"
+    );
+    // Told again: it leads.
+    let outputs = engine.on(ms(1_420), Input::Force);
+    assert_eq!(asked(&outputs), None);
+}
+
+#[test]
 fn members_come_and_go() {
     let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(0));
     let begin = commits_at(&mut engine, ms(1_300));
@@ -228,6 +270,36 @@ fn members_come_and_go() {
     };
     assert_eq!(to.voters, [B, C].into());
     assert!(!to.juniors.contains(&A));
+    engine.on(begin, Input::ChangeEnded(to.clone()));
+    // Under the same number another one may come.
+    let outputs = engine.on(begin, Input::Admit(A));
+    let Some(Output::Change { to, .. }) = outputs.first() else {
+        panic!("{outputs:?}");
+    };
+    assert!(to.juniors.contains(&A));
+    let outputs = engine.on(begin, Input::ChangeEnded(to.clone()));
+    let again = asked(&outputs);
+    assert!(again.is_none(), "it is to stay: {again:?}");
+}
+
+#[test]
+fn neither_the_active_nor_the_last_that_counts_is_dismissed() {
+    let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(0));
+    let begin = commits_at(&mut engine, ms(1_300));
+    let outputs = engine.on(begin, Input::Dismiss(B));
+    assert_eq!(asked(&outputs), None);
+    let alone = Record {
+        epoch: Epoch(2),
+        active: B,
+        voters: [C].into(),
+        juniors: [B].into(),
+    };
+    engine.on(begin, Input::Record(alone));
+    let outputs = engine.on(begin, Input::Dismiss(C));
+    assert!(
+        asked(&outputs).is_none_or(|(_, to)| !to.voters.is_empty()),
+        "{outputs:?}"
+    );
 }
 
 #[test]
@@ -250,6 +322,11 @@ fn what_is_committed_is_not_discarded_whoever_says_so() {
     assert_eq!(*engine.shape(), before);
     assert!(
         matches!(told(&outputs, C)[..], [Message::Collected { .. }]),
+        "{outputs:?}"
+    );
+    // It was forced to lead: or it could not be.
+    assert!(
+        outputs.contains(&Output::Contradicted(Sn(0))),
         "{outputs:?}"
     );
 }

@@ -8,16 +8,22 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use weft_coordinator::{Coordinator, Embedded};
 use weft_env::{Env, Lock, Task};
 use weft_pair::PairState;
 use weft_rpc::{Connection, Handler, Local, Request};
 use weft_types::{ObjectId, PairId, Sn};
-use weft_wire::proto::{FetchImageRequest, GroupMessage, Identity, identity::Role};
+use weft_wire::proto::{
+    AdmitMemberRequest, DismissMemberRequest, FetchImageRequest, ForceMemberRequest, GroupMessage,
+    GroupStatusRequest, Identity, identity::Role,
+};
 use weft_wire::{Failed, Rpc};
 
 /// A stopping server waits this long for its journal.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// Who has given way to another active begins its next life when there is one, or after this.
+const YIELD_PATIENCE: Duration = Duration::from_secs(3);
 /// A life that cannot begin is tried again after this.
 const LIFE_RETRY: Duration = Duration::from_secs(10);
 
@@ -33,6 +39,9 @@ struct Host {
     connections: RefCell<BTreeMap<u64, Connection>>,
     next_connection: Cell<u64>,
     stopping: Cell<bool>,
+    /// Why this server takes no part in its group any more, if that is so.
+    removed: RefCell<Option<String>>,
+    was_removed: Notify,
     tasks: RefCell<Vec<Task>>,
     /// On the directory.
     lock: RefCell<Option<Lock>>,
@@ -82,6 +91,8 @@ pub async fn start_with(
         connections: RefCell::default(),
         next_connection: Cell::new(1),
         stopping: Cell::new(false),
+        removed: RefCell::default(),
+        was_removed: Notify::new(),
         tasks: RefCell::default(),
         lock: RefCell::new(Some(lock)),
     });
@@ -155,11 +166,18 @@ async fn listen(host: &Rc<Host>) -> Result<String, MetaError> {
 async fn lives(host: Rc<Host>, mut member: Rc<Member>, address: String) {
     loop {
         let ended = member.over().await;
-        tracing::info!(?ended, "this server begins anew");
+        tracing::info!(?ended, "this server's life as a member ends");
         host.member.replace(None);
         let journal = member.finish().await;
         drop(member);
-        host.close_connections("this metadata server begins anew");
+        match ended {
+            Ended::Removed => return host.on_removed(&group::removed(&host.settings)),
+            _ => host.close_connections("this metadata server begins anew"),
+        }
+        if ended == Ended::Yielded {
+            let (env, coordinator) = (&host.env, &*host.coordinator);
+            group::another_leads(env, coordinator, &host.settings, YIELD_PATIENCE).await;
+        }
         if let (Ended::Restored(sn), Some(mut journal)) = (ended, journal)
             && let Err(error) = group::adopt(&host.env, &host.settings, &mut journal, sn).await
         {
@@ -168,6 +186,7 @@ async fn lives(host: Rc<Host>, mut member: Rc<Member>, address: String) {
         member = loop {
             match host.begin_life(&address).await {
                 Ok(member) => break member,
+                Err(error @ MetaError::NoMember(_)) => return host.on_removed(&error),
                 Err(error) => {
                     tracing::error!(%error, "this server takes no part in its group");
                     host.env.sleep(LIFE_RETRY).await;
@@ -231,15 +250,25 @@ impl Host {
     fn on_request(&self, connection: &Connection, request: Request) {
         self.metrics.request(request.method);
         let Some(member) = self.member().filter(|_| !self.stopping.get()) else {
-            let why = match self.stopping.get() {
-                true => "the server is stopping",
-                false => "the server is starting",
-            };
-            return request.replier.fail(Failed::Unavailable(why.into()));
+            return request
+                .replier
+                .fail(match (&*self.removed.borrow(), self.stopping.get()) {
+                    (Some(why), _) => Failed::Unavailable(why.clone()),
+                    (None, true) => Failed::Unavailable("the server is stopping".into()),
+                    // Between two lives, or before the first: if anybody leads it is another one.
+                    (None, false) => Failed::NotActive {
+                        active: String::new(),
+                        members: Vec::new(),
+                    },
+                });
         };
         match request.method {
             GroupMessage::METHOD => member.on_message(connection, &request),
             FetchImageRequest::METHOD => group::on_image(&member, request),
+            GroupStatusRequest::METHOD
+            | AdmitMemberRequest::METHOD
+            | DismissMemberRequest::METHOD
+            | ForceMemberRequest::METHOD => group::on_order(&member, request),
             _ => match member.reign() {
                 Some(reign) => {
                     let replier = request.replier.through(member.gate());
@@ -248,6 +277,14 @@ impl Host {
                 None => request.replier.fail(member.who_leads()),
             },
         }
+    }
+
+    /// The group has this server no more: it answers nobody, and whoever runs it is told.
+    fn on_removed(&self, why: &MetaError) {
+        tracing::warn!("{why}");
+        self.removed.replace(Some(why.to_string()));
+        self.close_connections("this metadata server was removed from its group");
+        self.was_removed.notify_waiters();
     }
 
     fn close_connections(&self, why: &str) {
@@ -271,10 +308,22 @@ impl Server {
 
     /// This server leads its group, and answers.
     pub fn leads(&self) -> bool {
-        let member = self.host.member();
-        member.is_some_and(|member| {
-            member.reign().is_some() && weft_rpc::Gate::is_open(&*member.gate())
-        })
+        self.host.member().is_some_and(|member| member.answers())
+    }
+
+    /// Comes to its end when this server is no member of its group any more, which it does not become again; says
+    /// why, and what to do. Its process may end then.
+    pub fn removal(&self) -> impl Future<Output = String> + 'static {
+        let host = self.host.clone();
+        async move {
+            loop {
+                let removed = host.was_removed.notified();
+                if let Some(why) = &*host.removed.borrow() {
+                    return why.clone();
+                }
+                removed.await;
+            }
+        }
     }
 
     /// Of the reign, while this server leads and all that was applied is committed.
@@ -313,6 +362,11 @@ impl Server {
     pub fn newest(&self) -> Sn {
         let reign = self.host.reign();
         reign.map_or(Sn(0), |reign| reign.core.borrow().commits.newest())
+    }
+
+    /// It takes part in its group now: it is not between two lives.
+    pub fn has_life(&self) -> bool {
+        self.host.member().is_some()
     }
 
     /// What this member is doing in its group, for a person who has to find out.

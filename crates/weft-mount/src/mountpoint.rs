@@ -172,6 +172,11 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// As fusermount3 takes a value in its list of options.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace(',', "\\,")
+}
+
 /// fusermount3 opens the device, mounts it and sends the descriptor over a socket.
 fn mount_by_helper(path: &Path, options: &Options) -> io::Result<OwnedFd> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -186,7 +191,7 @@ fn mount_by_helper(path: &Path, options: &Options) -> io::Result<OwnedFd> {
         .into_iter()
         .map(String::from)
         .collect();
-    list.push(format!("fsname={}", options.source));
+    list.push(format!("fsname={}", escaped(&options.source)));
     list.push(format!("subtype={SUBTYPE}"));
     list.push(format!("max_read={}", crate::device::DATA_MAX));
     for (is_set, name) in [
@@ -298,6 +303,11 @@ mod tests {
             32 1 0:42 / /mnt rw - ext4 x rw\n\n";
         assert_eq!(find_device(table, b"/mnt/a b").as_deref(), Some("0:41"));
         assert_eq!(find_device(table, b"/nowhere"), None);
+    }
+
+    #[test]
+    fn a_comma_does_not_end_the_source() {
+        assert_eq!(escaped("weft:x@a:1,b\\:2"), "weft:x@a:1\\,b\\\\:2");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::rng::Rng;
 use crate::world::{Clock, World};
 use futures_util::{FutureExt, select_biased};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use weft_coordinator::{
     ViewKeeper,
 };
 use weft_env::{Elapsed, Env};
+use weft_wire::proto::View;
 
 /// How long a node waits for an answer; a third of what a change has patience for.
 const ATTEMPT: Duration = Duration::from_millis(500);
@@ -70,6 +71,10 @@ struct State {
     record: RefCell<Vec<u8>>,
     /// Grows with each replacement of the record.
     revision: Cell<u64>,
+    /// All records since somebody wanted to have them, and when each was made.
+    history: RefCell<Option<Vec<(u64, View)>>>,
+    /// Nodes that do not reach the service, nor it them.
+    cut_off: RefCell<BTreeSet<String>>,
     alive: RefCell<BTreeMap<String, Standing>>,
     /// Incarnations and sessions that were given.
     given: Cell<u64>,
@@ -86,6 +91,8 @@ pub type SimCoordinator = ViewKeeper<CoordinatorClient>;
 /// A node's way to the service.
 pub struct CoordinatorClient {
     env: Env,
+    /// Its node, where that can be cut off.
+    node: Option<String>,
     service: CoordinatorService,
 }
 
@@ -100,6 +107,8 @@ impl CoordinatorService {
             down: Cell::new(false),
             record: RefCell::default(),
             revision: Cell::new(0),
+            history: RefCell::default(),
+            cut_off: RefCell::default(),
             alive: RefCell::default(),
             given: Cell::new(0),
             changed: Notify::new(),
@@ -108,11 +117,41 @@ impl CoordinatorService {
 
     /// A handle for the process of this environment.
     pub fn open(&self, env: &Env) -> SimCoordinator {
+        self.open_as(env, None)
+    }
+
+    /// A handle for a process of the node of that name, which can be cut off from the service.
+    pub fn open_at(&self, env: &Env, node: &str) -> SimCoordinator {
+        self.open_as(env, Some(node.to_owned()))
+    }
+
+    fn open_as(&self, env: &Env, node: Option<String>) -> SimCoordinator {
         let client = CoordinatorClient {
             env: env.clone(),
+            node,
             service: self.clone(),
         };
         ViewKeeper::new(env, client, PATIENCE)
+    }
+
+    /// Nothing gets through between a node and the service. What is under way arrives.
+    pub fn cut_off(&self, node: &str) {
+        self.0.cut_off.borrow_mut().insert(node.to_owned());
+    }
+
+    /// It does again.
+    pub fn heal(&self, node: &str) {
+        self.0.cut_off.borrow_mut().remove(node);
+    }
+
+    /// Keeps all views from now on for [`CoordinatorService::history`].
+    pub fn keep_history(&self) {
+        self.0.history.replace(Some(Vec::new()));
+    }
+
+    /// All views that the service has had since it keeps them, and when (in the world's time) each was made.
+    pub fn history(&self) -> Vec<(u64, View)> {
+        self.0.history.borrow().clone().unwrap_or_default()
     }
 
     /// What goes wrong from now on.
@@ -161,6 +200,11 @@ impl State {
     fn replace(&self, revision: u64, bytes: Vec<u8>) -> bool {
         if self.revision.get() != revision {
             return false;
+        }
+        if let Some(history) = &mut *self.history.borrow_mut()
+            && let Some(view) = weft_coordinator::decode(&bytes)
+        {
+            history.push((self.clock.now(), view));
         }
         *self.record.borrow_mut() = bytes;
         self.revision.set(revision + 1);
@@ -221,6 +265,12 @@ impl CoordinatorClient {
         &self,
         request: impl FnOnce(&State) -> T + 'static,
     ) -> Result<T, Unanswered> {
+        let cut_off = &self.service.0.cut_off;
+        let is_cut_off = |node: &String| cut_off.borrow().contains(node);
+        if self.node.as_ref().is_some_and(is_cut_off) {
+            self.env.sleep(ATTEMPT).await;
+            return Err(Unanswered("no answer".to_owned()));
+        }
         ask(&self.env, &self.service.0, request).await
     }
 

@@ -101,6 +101,10 @@ methods! {
     113 AcknowledgeRequest -> proto::AcknowledgeReply;
     120 GroupMessage -> ();
     121 FetchImageRequest -> proto::FetchImageReply;
+    122 GroupStatusRequest -> proto::GroupStatusReply;
+    123 AdmitMemberRequest -> proto::AdmitMemberReply;
+    124 DismissMemberRequest -> proto::DismissMemberReply;
+    125 ForceMemberRequest -> proto::ForceMemberReply;
 }
 
 /// Members whose addresses are taken from one `NotActive`: more than any group has.

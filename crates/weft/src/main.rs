@@ -16,6 +16,7 @@ mod error;
 mod explain;
 mod exposure;
 mod fsck;
+mod group;
 mod jobs;
 mod losses;
 mod mounts;
@@ -77,6 +78,8 @@ enum Command {
     Policy(policy::PolicyCommand),
     /// Adds pairs and takes them away, while files are in use.
     Pair(pair::PairCommand),
+    /// Adds metadata servers and takes them away, while files are in use.
+    Group(group::GroupCommand),
     /// Moves files from fuller to emptier pairs.
     Rebalance(pair::RebalanceCommand),
     /// Reads and checks all data, heals what is bad.
@@ -122,6 +125,7 @@ fn main() -> ExitCode {
         Command::Explain(command) => block_on(|env| explain::run(env, command)),
         Command::Policy(command) => block_on(|env| policy::run(env, command)),
         Command::Pair(command) => block_on(|env| pair::run(env, command)),
+        Command::Group(command) => block_on(|env| group::run(env, command)),
         Command::Rebalance(command) => block_on(|env| pair::rebalance(env, command)),
         Command::Scrub(command) => block_on(|env| scrub::run(env, command)),
         Command::Fsck(command) => block_on(|env| fsck::run(env, command)),

@@ -27,7 +27,7 @@ async fn told_to_stop() -> Result<()> {
     Ok(())
 }
 
-/// Runs a metadata server.
+/// Runs a metadata server, until it is told to stop or is removed from its group.
 ///
 /// # Errors
 /// If the configuration is wrong or the server does not start.
@@ -37,7 +37,13 @@ pub fn meta(command: &ServerCommand) -> Result<()> {
         let server = weft_meta::start(env, settings)
             .await
             .map_err(|error| Error::Failed(error.to_string()))?;
-        told_to_stop().await?;
+        let told = std::pin::pin!(told_to_stop());
+        let removed = std::pin::pin!(server.removal());
+        match futures_util::future::select(told, removed).await {
+            futures_util::future::Either::Left((told, _)) => told?,
+            // Done, not failed: nothing is to start it again. What to do stands in its log.
+            futures_util::future::Either::Right(_) => {}
+        }
         server.stop().await;
         Ok(())
     })

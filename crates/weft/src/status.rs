@@ -112,12 +112,18 @@ pub fn mode_name(state: &PairState) -> String {
 }
 
 /// The word of docs/protocols/groups.md.
-fn role_name(role: Role) -> &'static str {
+pub fn role_name(role: Role) -> &'static str {
     match role {
         Role::Active => "active",
         Role::Standby => "standby",
         Role::Junior | Role::Unspecified => "junior",
     }
+}
+
+/// True if whoever of the group leads is killed, another can take over: no member is a junior.
+pub fn all_count(group: &Group) -> bool {
+    let is_junior = |role| matches!(role, Role::Junior | Role::Unspecified);
+    !group.members.iter().any(|member| is_junior(member.role()))
 }
 
 fn group_to_json(group: &Group) -> Value {

@@ -249,7 +249,7 @@ fn a_pair_is_drained_under_writes_while_servers_and_movers_die() {
             .any(|job| job["files_moved"].as_u64() > Some(0))
     });
     // Each data server is a mover, too.
-    for victim in ["data:0.1", "meta:1", "data:2.0", "data:1.0"] {
+    for victim in ["data:0.1", "active", "data:2.0", "data:1.0"] {
         std::thread::sleep(Duration::from_millis(300));
         orders.give("kill", victim);
         std::thread::sleep(Duration::from_millis(300));
@@ -368,7 +368,7 @@ fn a_tree_is_laid_out_anew() {
     goes_on_with_one();
     // The order is remembered, and the server refused when it comes again.
     for order in ["kill", "start"] {
-        dev.done(&["dev", order, "meta:1"]);
+        dev.done(&["dev", order, "active"]);
     }
     std::thread::sleep(Duration::from_secs(2));
     goes_on_with_one();

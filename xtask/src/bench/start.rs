@@ -138,7 +138,8 @@ impl System {
             .arg(self.path("data"))
             .arg("--mount")
             .arg(&self.mount);
-        command.args(["--pairs", "2", "--journal-sync", sync]);
+        // One metadata server, as the others have.
+        command.args(["--pairs", "2", "--members", "1", "--journal-sync", sync]);
         self.child = Some(background(&mut command, &self.path("log"))?);
         self.processes = vec!["weft"];
         Ok(())

@@ -6,7 +6,7 @@ use super::gate::Gate;
 use super::message::decode;
 use super::peers::Peers;
 use super::writer::{self, Writer};
-use super::{restore, view};
+use super::{place, restore, view};
 use crate::images::Shadow;
 use crate::metrics::{Metrics, gauge_of};
 use crate::reign::{Inherited, Meta};
@@ -22,7 +22,7 @@ use weft_journal::{Journal, JournalError, Sealed};
 use weft_rpc::{Connection, Request};
 use weft_types::{Epoch, Sn};
 use weft_wire::Failed;
-use weft_wire::proto::{Batch, GroupMessage, View};
+use weft_wire::proto::{Batch, GroupMember, GroupMessage, View};
 
 /// A coordinator that has answered nonsense is asked again after this.
 const VIEW_RETRY: Duration = Duration::from_secs(1);
@@ -38,6 +38,10 @@ pub(crate) enum Ended {
     Restored(Sn),
     /// What it was to begin a reign with makes no sense.
     Unfit,
+    /// An operator wants another to lead: it has given its place up for that.
+    Yielded,
+    /// It is no member any more.
+    Removed,
 }
 
 /// See the module.
@@ -50,7 +54,19 @@ pub(crate) struct Member {
     pub entries_since_image: Cell<u64>,
     /// Where this member is reached.
     pub(super) address: String,
+    /// The number of its directory.
+    pub(super) store: u64,
     pub(super) view: RefCell<View>,
+    /// The view is another.
+    pub(super) viewed: Notify,
+    /// The view has had it as a member in this life.
+    is_member: Cell<bool>,
+    /// Who is being let in, for the view.
+    pub(super) admitted: RefCell<Vec<GroupMember>>,
+    /// It gives its place up.
+    yields: Cell<bool>,
+    /// Bytes of an image that have come, and of the whole.
+    pub(super) image_progress: Cell<(u64, u64)>,
     pub(super) peers: Peers,
     pub(super) writer: Writer,
     pub(super) batches: RefCell<Batches>,
@@ -67,7 +83,7 @@ pub(crate) struct Member {
     reign: RefCell<Option<Rc<Meta>>>,
     over: OnceCell<Ended>,
     /// Something is different: the life may be over, or the member leads.
-    changed: Notify,
+    pub(super) changed: Notify,
     /// A batch waits for the follower.
     taken: Notify,
     /// When the clock wakes, by the engine's time.
@@ -101,12 +117,20 @@ impl Member {
     ) -> Result<Rc<Member>, MetaError> {
         let started = startup::load(env, settings).await?;
         let (journal_epoch, last) = started.shape.rank();
-        let view = view::enter(env, &**coordinator, settings, address, journal_epoch).await?;
+        let store = place::store(env, settings).await?;
+        let applicant = place::Applicant {
+            address,
+            store,
+            journal_epoch,
+            is_empty: last == Sn(0),
+        };
+        let view = place::enter(env, &**coordinator, settings, applicant).await?;
         let me = MemberId(settings.member);
-        let record = record_in(&view, settings);
-        if !record.members().any(|member| member == me) {
+        let record = record_in(&view, settings, store);
+        let is_member = place::entry(&view, settings, store).is_some();
+        if !is_member {
             tracing::warn!(group = settings.group, member = %me,
-                "this server is no member of its group: let it in with `weft group add`");
+                "this server is no member of its group yet: let it in with `weft group add {address}`");
         }
         let is_alone = record.voters.len() == 1 && record.voters.contains(&me);
         // Who is alone has nobody to get anything from; who has never counted has promised nothing.
@@ -128,7 +152,13 @@ impl Member {
             metrics: metrics.clone(),
             entries_since_image: Cell::new(started.entries_since_image),
             address: address.to_owned(),
+            store,
             view: RefCell::new(view),
+            viewed: Notify::new(),
+            is_member: Cell::new(is_member),
+            admitted: RefCell::default(),
+            yields: Cell::new(false),
+            image_progress: Cell::default(),
             peers: Peers::default(),
             writer: Writer::default(),
             batches: RefCell::default(),
@@ -160,7 +190,7 @@ impl Member {
     }
 
     /// Starts a task that ends with this life.
-    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + 'static) {
+    pub(super) fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + 'static) {
         let task = self.env.spawn(name, task);
         self.tasks.borrow_mut().push(task);
     }
@@ -172,6 +202,16 @@ impl Member {
     /// The reign, while this member leads.
     pub(crate) fn reign(&self) -> Option<Rc<Meta>> {
         self.reign.borrow().clone()
+    }
+
+    /// It leads, and answers.
+    pub(crate) fn answers(&self) -> bool {
+        self.reign.borrow().is_some() && weft_rpc::Gate::is_open(&*self.gate)
+    }
+
+    /// The view has it as a member.
+    pub(super) fn is_member(&self) -> bool {
+        self.is_member.get()
     }
 
     /// Through which the answers of a reign leave.
@@ -260,7 +300,7 @@ impl Member {
     pub(crate) async fn serving(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.over.get().is_some() || weft_rpc::Gate::is_open(&*self.gate) {
+            if self.over.get().is_some() || self.answers() {
                 return;
             }
             changed.await;
@@ -303,6 +343,23 @@ impl Member {
     /// Another is to lead, if this one does: its process is about to end.
     pub(crate) fn withdraw(self: &Rc<Self>) {
         self.drive(Input::Withdraw);
+    }
+
+    /// Another is to lead, for an operator has said so: the life ends, and the next one begins when another has
+    /// had time to take over.
+    pub(super) fn give_way(self: &Rc<Self>) {
+        self.yields.set(true);
+        self.withdraw();
+    }
+
+    /// It follows an active, and hears it.
+    fn hears_another(&self) -> bool {
+        self.look(|engine, now| engine.following().is_some() && engine.hears(now))
+    }
+
+    /// What of the engine concerns who asks for the state of this member.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Engine, Now) -> T) -> T {
+        look(&self.engine.borrow(), self.now())
     }
 
     /// The journal's segments up to this batch have been removed.
@@ -394,7 +451,10 @@ impl Member {
                     }
                 }
                 Output::Lead(epoch, last) => self.lead(epoch, last),
-                Output::StepDown => self.end(Ended::SteppedDown),
+                Output::StepDown => self.end(match self.yields.get() {
+                    true => Ended::Yielded,
+                    false => Ended::SteppedDown,
+                }),
                 Output::Restore(base) => {
                     if !self.is_restoring.replace(true) {
                         tracing::info!(%base, "what is missing here is in images only");
@@ -402,6 +462,12 @@ impl Member {
                     }
                 }
                 Output::Look => self.spawn("look", look(self.clone())),
+                Output::Contradicted(after) => {
+                    tracing::error!(%after, "what was committed here is not in the journal of the active, which \
+                        an operator has forced to lead: it is given up. If this is said again, start this \
+                        member with an empty directory");
+                    self.end(Ended::Discarded);
+                }
             }
         }
         if let (Some(after), Some(written)) = (self.rebuilds_after.get(), written)
@@ -530,32 +596,53 @@ impl Member {
         if view.version <= self.view.borrow().version {
             return;
         }
-        let record = record_in(&view, &self.settings);
+        let record = record_in(&view, &self.settings, self.store);
+        self.take_view(view);
+        self.drive(Input::Record(record));
+    }
+
+    /// A newer view: whoever is new there is dialed, and if this server is no member any more it takes no part.
+    fn take_view(self: &Rc<Self>, view: View) {
+        let is_member = place::entry(&view, &self.settings, self.store).is_some();
+        let was_member = self.is_member.replace(is_member);
         if let Some(reign) = self.reign() {
             reign.core.borrow_mut().view.clone_from(&view);
         }
         self.view.replace(view);
+        self.viewed.notify_waiters();
+        match (was_member, is_member) {
+            (true, false) => return self.end(Ended::Removed),
+            (false, true) => tracing::info!("this server is a member of its group now"),
+            _ => {}
+        }
         self.set_peers();
-        self.drive(Input::Record(record));
     }
 
     fn set_peers(self: &Rc<Self>) {
-        let record = record_in(&self.view.borrow(), &self.settings);
+        let record = record_in(&self.view.borrow(), &self.settings, self.store);
         let me = MemberId(self.settings.member);
-        for gone in Peers::set(self, record.members().filter(|other| *other != me)) {
+        let takes_part = self.is_member.get();
+        let others = record.members().filter(|other| takes_part && *other != me);
+        for gone in Peers::set(self, others) {
             self.drive(Input::Lost(gone));
         }
     }
 }
 
-/// What the view says of this member's group.
-fn record_in(view: &View, settings: &Settings) -> Record {
-    view::record_of(view, settings.group).unwrap_or_else(|| Record {
+/// What the view says of this member's group. Another server under this one's number is not this one.
+fn record_in(view: &View, settings: &Settings, store: u64) -> Record {
+    let mut record = view::record_of(view, settings.group).unwrap_or_else(|| Record {
         epoch: Epoch(0),
         active: MemberId(0),
         voters: Default::default(),
         juniors: Default::default(),
-    })
+    });
+    if place::entry(view, settings, store).is_none() {
+        let me = MemberId(settings.member);
+        record.voters.remove(&me);
+        record.juniors.remove(&me);
+    }
+    record
 }
 
 /// Of the image that a journal begins with.
@@ -621,16 +708,18 @@ async fn look(member: Rc<Member>) {
 async fn change_view(member: Rc<Member>, from: Record, to: Record) {
     let (env, group) = (&member.env, member.settings.group);
     loop {
-        match view::change_record(env, &*member.coordinator, group, &from, &to).await {
+        let admitted = member.admitted.borrow().clone();
+        let change = (&from, &to);
+        // Who was cut off from the coordinator, too, may hear the active again before it can claim.
+        let is_claim = to.epoch > from.epoch;
+        let is_wanted = || !is_claim || !member.hears_another();
+        let coordinator = &*member.coordinator;
+        match view::change_record(env, coordinator, group, change, &admitted, is_wanted).await {
             Ok(view) => {
-                let record = record_in(&view, &member.settings);
+                let record = record_in(&view, &member.settings, member.store);
                 // The view first: whoever is new there is dialed.
                 if view.version > member.view.borrow().version {
-                    if let Some(reign) = member.reign() {
-                        reign.core.borrow_mut().view.clone_from(&view);
-                    }
-                    member.view.replace(view);
-                    member.set_peers();
+                    member.take_view(view);
                 }
                 return member.drive(Input::ChangeEnded(record));
             }

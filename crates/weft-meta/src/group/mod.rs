@@ -6,10 +6,15 @@ mod follower;
 mod gate;
 mod member;
 mod message;
+mod orders;
 mod peers;
+mod place;
 mod restore;
 mod view;
 mod writer;
 
 pub(crate) use member::{Ended, Member};
+pub(crate) use orders::on_order;
+pub(crate) use place::removed;
 pub(crate) use restore::{adopt, on_image};
+pub(crate) use view::another_leads;

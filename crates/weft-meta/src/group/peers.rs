@@ -26,11 +26,15 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(2
 const MESSAGE_BYTES: usize = 2 << 20;
 /// Bytes that may wait on a connection before more batches are read for it.
 const UNSENT_MAX: usize = 8 << 20;
+/// Connections of servers that are no members yet: more than are let in between two views.
+const STRANGERS_MAX: usize = 16;
 
 /// The other members.
 #[derive(Default)]
 pub(super) struct Peers {
     all: RefCell<BTreeMap<MemberId, Rc<Peer>>>,
+    /// Connections from servers that are no members; but they may have seen a view that this one has not seen.
+    strangers: RefCell<Vec<Connection>>,
 }
 
 /// One of them.
@@ -137,8 +141,10 @@ impl Peers {
     ) -> Vec<MemberId> {
         let mut all = member.peers.all.borrow_mut();
         let mut left = std::mem::take(&mut *all);
+        let mut is_any_new = false;
         for id in others {
             let peer = left.remove(&id).unwrap_or_else(|| {
+                is_any_new = true;
                 let peer = Rc::new(Peer::new(id, member.env.now()));
                 let dialing = member.env.spawn("peer", dial(member.clone(), peer.clone()));
                 peer.dialing.replace(Some(dialing));
@@ -153,6 +159,12 @@ impl Peers {
             }
             if let Some(connection) = peer.outgoing.take() {
                 part(member, connection);
+            }
+        }
+        drop(all);
+        if is_any_new {
+            for connection in member.peers.strangers.take() {
+                Peers::begun(member, &connection);
             }
         }
         left.into_keys().collect()
@@ -182,10 +194,19 @@ impl Peers {
         self.get(id).filter(|_| identity.role == Role::Meta as i32)
     }
 
+    fn note_stranger(&self, connection: &Connection) {
+        let mut strangers = self.strangers.borrow_mut();
+        strangers.retain(Connection::is_open);
+        let is_server = connection.identity().role == Role::Meta as i32;
+        if is_server && strangers.len() < STRANGERS_MAX {
+            strangers.push(connection.clone());
+        }
+    }
+
     /// A member has made a connection.
     pub(super) fn begun(member: &Rc<Member>, connection: &Connection) {
         let Some(peer) = member.peers.of(connection) else {
-            return;
+            return member.peers.note_stranger(connection);
         };
         let newest = peer
             .incoming

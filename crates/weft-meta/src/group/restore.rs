@@ -134,7 +134,7 @@ async fn receive(
     base: Sn,
     arriving: &mut Arriving,
 ) -> std::io::Result<bool> {
-    let connection = connect(member, address).await?;
+    let connection = connect(&member.env, &member.settings, address, PIECE_PATIENCE).await?;
     let result = async {
         while arriving.offset < arriving.total || arriving.total == 0 {
             let request = FetchImageRequest {
@@ -151,6 +151,7 @@ async fn receive(
                 return Ok(false);
             }
             (arriving.sn, arriving.total) = (Sn(reply.sn), reply.total_bytes);
+            member.image_progress.set((arriving.offset, arriving.total));
             if bytes.is_empty() {
                 return Err(std::io::ErrorKind::UnexpectedEof.into());
             }
@@ -165,22 +166,28 @@ async fn receive(
     result
 }
 
-async fn connect(member: &Rc<Member>, address: &str) -> std::io::Result<Connection> {
+/// Connects to a member, to ask it something.
+pub(super) async fn connect(
+    env: &Env,
+    settings: &Settings,
+    address: &str,
+    patience: Duration,
+) -> std::io::Result<Connection> {
     let local = Local {
-        cluster_id: member.settings.cluster_id.clone(),
+        cluster_id: settings.cluster_id.clone(),
         identity: Identity {
             // Not as a member: the end of this connection is to prove nothing.
             role: Role::Tool as i32,
             id: 0,
-            incarnation: member.env.random(),
+            incarnation: env.random(),
         },
     };
     let refuse = Rc::new(|_: &Connection, request: Request| {
-        let why = "who fetches an image answers nothing";
+        let why = "who only asks answers nothing";
         request.replier.fail(Failed::Refused(why.into()));
     });
-    let connecting = weft_rpc::connect(&member.env, address, &local, refuse);
-    let connected = member.env.timeout(PIECE_PATIENCE, connecting).await;
+    let connecting = weft_rpc::connect(env, address, &local, refuse);
+    let connected = env.timeout(patience, connecting).await;
     connected.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))?
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use weft_coordinator::{Coordinator, CoordinatorError, written_by};
 use weft_env::Env;
 use weft_group::{MemberId, Record};
-use weft_types::{Epoch, SLOTS};
-use weft_wire::proto::{Group, GroupMember, SlotRange, View, group_member::Role};
+use weft_types::Epoch;
+use weft_wire::proto::{Group, GroupMember, View, group_member::Role};
 
 /// Who asks again what the coordinator has not answered waits this long.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(20);
@@ -34,8 +34,8 @@ pub(super) fn record_of(view: &View, group: u32) -> Option<Record> {
     })
 }
 
-/// Writes who counts into the view. Addresses of those that stay are kept.
-fn put_record(view: &mut View, group: u32, record: &Record) {
+/// Writes who counts into the view. What is known of those that stay is kept; `new` has what is known of others.
+fn put_record(view: &mut View, group: u32, record: &Record, new: &[GroupMember]) {
     let Some(group) = view.groups.iter_mut().find(|known| known.id == group) else {
         return;
     };
@@ -45,7 +45,8 @@ fn put_record(view: &mut View, group: u32, record: &Record) {
     group.members = record
         .members()
         .map(|id| {
-            let known = before.iter().find(|member| member.id == id.0);
+            let mut all = before.iter().chain(new);
+            let known = all.find(|member| member.id == id.0);
             let role = match record.voters.contains(&id) {
                 true if record.active == id => Role::Active,
                 true => Role::Standby,
@@ -57,6 +58,7 @@ fn put_record(view: &mut View, group: u32, record: &Record) {
                     .map(|member| member.address.clone())
                     .unwrap_or_default(),
                 role: role as i32,
+                store: known.map_or(0, |member| member.store),
             }
         })
         .collect();
@@ -136,78 +138,50 @@ async fn outcome(
     }
 }
 
-/// Changes the record from one to another, if it is the first still. Answers the view then.
+/// Returns when another than this member leads by the view, or `patience` is over.
+pub(crate) async fn another_leads(
+    env: &Env,
+    coordinator: &dyn Coordinator,
+    settings: &Settings,
+    patience: std::time::Duration,
+) {
+    let looking = async {
+        loop {
+            let view = coordinator.view().await;
+            let is_other = |group: &Group| group.active != settings.member;
+            if view.is_ok_and(|view| group_of(&view, settings.group).is_some_and(is_other)) {
+                return;
+            }
+            env.sleep(RETRY).await;
+        }
+    };
+    // Either way it goes on.
+    let _: Result<(), _> = env.timeout(patience, looking).await;
+}
+
+/// Changes the record from one to another, if it is the first still and that is still wanted when the coordinator
+/// can be reached. Answers the view then. `new` is what is known of members that are not there yet.
 pub(super) async fn change_record(
     env: &Env,
     coordinator: &dyn Coordinator,
     group: u32,
-    from: &Record,
-    to: &Record,
+    (from, to): (&Record, &Record),
+    new: &[GroupMember],
+    is_wanted: impl Fn() -> bool,
 ) -> Result<View, MetaError> {
     change(env, coordinator, |view| {
-        let is_first = record_of(view, group).as_ref() == Some(from);
-        if is_first {
-            put_record(view, group, to);
+        let is_due = record_of(view, group).as_ref() == Some(from) && is_wanted();
+        if is_due {
+            put_record(view, group, to, new);
         }
-        Ok(is_first)
-    })
-    .await
-}
-
-/// Enters this member's address; founds the group if there is none and the journal is empty.
-///
-/// # Errors
-/// If the view is another cluster's, or not this journal's; what to do is in the message.
-pub(super) async fn enter(
-    env: &Env,
-    coordinator: &dyn Coordinator,
-    settings: &Settings,
-    address: &str,
-    journal_epoch: Epoch,
-) -> Result<View, MetaError> {
-    change(env, coordinator, |view| {
-        let before = view.clone();
-        if view.version == 0 {
-            view.cluster_id = settings.cluster_id.clone();
-            view.slots = vec![SlotRange {
-                first: 0,
-                last: u32::from(SLOTS) - 1,
-                group: settings.group,
-            }];
-        }
-        if view.cluster_id != settings.cluster_id {
-            return Err(MetaError::Settings(format!(
-                "cluster_id is {:?}, but {} belongs to cluster {:?}",
-                settings.cluster_id,
-                settings.dir.display(),
-                view.cluster_id
-            )));
-        }
-        let epoch = group_of(view, settings.group).map_or(0, |group| group.epoch);
-        if journal_epoch.0 > epoch {
-            return Err(MetaError::Corrupt(format!(
-                "the journal has been written in epoch {journal_epoch} but the view has just reached \
-                 {epoch}: the view is not that of the journal in {}; put the right one back",
-                settings.dir.display()
-            )));
-        }
-        found(view, settings);
-        let groups = view.groups.iter_mut();
-        for group in groups.filter(|group| group.id == settings.group) {
-            for member in &mut group.members {
-                if member.id == settings.member {
-                    address.clone_into(&mut member.address);
-                }
-            }
-        }
-        Ok(*view != before)
+        Ok(is_due)
     })
     .await
 }
 
 /// Adds the group if it is not there: this member is its only voter, the others that it is to have are
 /// juniors. (A group that has no members was left by a server that stopped before it had served.)
-fn found(view: &mut View, settings: &Settings) {
+pub(super) fn found(view: &mut View, settings: &Settings) {
     if group_of(view, settings.group).is_none() {
         view.groups.push(Group {
             id: settings.group,
@@ -223,7 +197,7 @@ fn found(view: &mut View, settings: &Settings) {
     record.voters.insert(MemberId(settings.member));
     let others = settings.members.iter().copied().map(MemberId);
     record.juniors = others.filter(|other| other.0 != settings.member).collect();
-    put_record(view, settings.group, &record);
+    put_record(view, settings.group, &record, &[]);
 }
 
 #[cfg(test)]
@@ -253,7 +227,7 @@ mod tests {
         let mut next = founded.claimed_by(MemberId(1));
         next.voters.insert(MemberId(3));
         next.juniors.remove(&MemberId(3));
-        put_record(&mut view, 0, &next);
+        put_record(&mut view, 0, &next, &[]);
         assert_eq!(record_of(&view, 0), Some(next));
         assert_eq!(addresses(&view, 0), (None, vec!["here:1".to_owned()]));
         assert_eq!(
@@ -261,5 +235,28 @@ mod tests {
             Role::Junior,
             "it leads, and does not count"
         );
+    }
+
+    #[test]
+    fn who_is_let_in_has_an_address_and_what_was_known_is_kept() {
+        let mut view = View::default();
+        found(&mut view, &settings(1));
+        view.groups[0].members[0].address = "here:1".into();
+        view.groups[0].members[0].store = 11;
+        let mut next = record_of(&view, 0).expect("it was founded");
+        next.juniors.insert(MemberId(4));
+        let new = GroupMember {
+            id: 4,
+            address: "there:4".into(),
+            store: 44,
+            ..GroupMember::default()
+        };
+        put_record(&mut view, 0, &next, &[new]);
+        let known = |at: usize| {
+            let member = &view.groups[0].members[at];
+            (member.id, member.address.as_str(), member.store)
+        };
+        assert_eq!(known(0), (1, "here:1", 11));
+        assert_eq!(known(3), (4, "there:4", 44));
     }
 }

@@ -27,6 +27,8 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 const PORT_DRAWS_MAX: usize = 1_000;
 /// Most pairs on one machine; each is two processes.
 pub const PAIRS_MAX: u32 = 64;
+/// Metadata members of a development cluster unless told otherwise: one of them may be killed at any time.
+pub const MEMBERS: u32 = 3;
 /// Metadata members of a development cluster at most.
 pub const MEMBERS_MAX: u32 = 5;
 
@@ -71,7 +73,7 @@ impl FromStr for Name {
             _ => None,
         };
         parsed.ok_or_else(|| {
-            format!("no process is called {text:?}: names are meta:1 (or active), data:PAIR.MEMBER as in data:0.1, and mount")
+            format!("no process is called {text:?}: names are meta:MEMBER as in meta:1, active, data:PAIR.MEMBER as in data:0.1, and mount")
         })
     }
 }

@@ -14,6 +14,12 @@ pub struct Chosen {
     pub journal_sync: JournalSync,
 }
 
+/// Where the members of a cluster with several metadata servers find each other.
+pub fn coordinator(directory: &Path, cluster: &Cluster) -> Option<String> {
+    let place = directory.join("coordinator");
+    (cluster.meta.len() > 1).then(|| format!("file:{}", place.display()))
+}
+
 /// Writes the configuration of one process.
 ///
 /// # Errors
@@ -32,10 +38,7 @@ pub fn write_config(
             let members = cluster.meta.len() as u32;
             let mut settings = weft_meta::Settings {
                 dir: place.store,
-                coordinator: match members {
-                    1 => String::new(),
-                    _ => format!("file:{}", directory.join("coordinator").display()),
-                },
+                coordinator: coordinator(directory, cluster).unwrap_or_default(),
                 members: (1..=members).collect(),
                 listen: endpoint.address.clone(),
                 metrics_listen: Some(endpoint.metrics.clone()),

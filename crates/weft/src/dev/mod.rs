@@ -45,7 +45,7 @@ struct Up {
     /// Pairs of data servers [default: 2, or as many as the directory has].
     #[arg(long)]
     pairs: Option<u32>,
-    /// Metadata servers, of which one leads and the others take its place [default: 1, or as many as the
+    /// Metadata servers, of which one leads and the others take its place [default: 3, or as many as the
     /// directory has].
     #[arg(long)]
     members: Option<u32>,
@@ -67,13 +67,13 @@ pub enum JournalSync {
 
 #[derive(Subcommand)]
 enum DevOrder {
-    /// Kills a process (SIGKILL): meta:1 or active, data:PAIR.MEMBER, mount.
+    /// Kills a process (SIGKILL): meta:MEMBER, active (the metadata server that leads), data:PAIR.MEMBER, mount.
     Kill { name: String },
     /// Makes a process hang (SIGSTOP).
     Stop { name: String },
-    /// Lets a hanging process go on (SIGCONT).
+    /// Lets a hanging process go on (SIGCONT); active: the only metadata server that hangs.
     Cont { name: String },
-    /// Starts a process that has ended, and waits until it serves.
+    /// Starts a process that has ended, and waits until it serves; active: the only metadata server that has ended.
     Start { name: String },
     /// Removes all that a killed data server kept, as if its disk were new.
     Wipe { name: String },
@@ -182,7 +182,8 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
     weft_env::real::run(move |env| async move {
         let cluster = match Cluster::load(&directory)? {
             None => {
-                Cluster::create(&env, &directory, members.unwrap_or(1), pairs.unwrap_or(2))?
+                let members = members.unwrap_or(cluster::MEMBERS);
+                Cluster::create(&env, &directory, members, pairs.unwrap_or(2))?
             }
             Some(cluster) => {
                 let there = cluster.meta.len() as u32;
@@ -298,6 +299,11 @@ fn ready_message(directory: &Path, cluster: &Cluster, mount_point: Option<&Path>
                  \x20 {weft} dev{dir_option} kill data:0.1   # then go on reading and writing: a pause, not an error\n\
                  \x20 {weft} dev{dir_option} start data:0.1\n"
             );
+            if cluster.meta.len() > 1 {
+                out += &format!(
+                    "\x20 {weft} dev{dir_option} kill active     # another metadata server takes over; `start active` starts it again\n"
+                );
+            }
         }
         None => {
             out += &format!("Not mounted; data and logs in {dir}.\n\nTry, in another terminal:\n")
@@ -309,14 +315,17 @@ fn ready_message(directory: &Path, cluster: &Cluster, mount_point: Option<&Path>
     out
 }
 
-/// Waits until every pair serves; false if that takes too long.
-async fn pairs_serve(env: &Env, cluster: &Cluster) -> bool {
-    let deadline = env.now() + serve::PAIRS_PATIENCE;
+/// Waits until every pair serves, and every metadata server could take over; false if that takes too long.
+async fn comes_up(env: &Env, cluster: &Cluster) -> bool {
+    let deadline = env.now() + serve::START_PATIENCE;
     while env.now() < deadline {
         if let Ok(tool) = crate::tool::connect_first(env, &cluster.meta_addresses()).await
             && let Ok(reply) = tool.status().await
             && reply.pairs.len() + reply.removed_pairs.len() == cluster.data.len()
             && reply.pairs.iter().all(status::pair_serves)
+            && reply
+                .view
+                .is_some_and(|view| view.groups.iter().all(status::all_count))
         {
             return true;
         }

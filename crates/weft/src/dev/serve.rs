@@ -17,9 +17,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use weft_env::Env;
 
-/// Data servers register within a beat or two; more than this and the user is told.
-pub const PAIRS_PATIENCE: Duration = Duration::from_secs(15);
-/// How often the pairs are looked at while starting.
+/// Data servers register within a beat or two, and metadata servers catch up; more than this and the user is told.
+pub const START_PATIENCE: Duration = Duration::from_secs(15);
+/// How often they are looked at while starting.
 pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Signals within this of the first belong to it.
 const SAME_PRESS: Duration = Duration::from_millis(500);
@@ -76,9 +76,9 @@ pub async fn serve(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chose
         return Err(error);
     }
     listen(&env, &directory, sender)?;
-    if !super::pairs_serve(&env, &cluster).await {
+    if !super::comes_up(&env, &cluster).await {
         eprintln!(
-            "weft dev: not all pairs serve yet; see `weft status --dir {}`",
+            "weft dev: not all pairs serve, or not all metadata servers count, yet; see `weft status --dir {}`",
             directory.display()
         );
     }

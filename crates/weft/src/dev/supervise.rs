@@ -5,7 +5,7 @@
 //! somebody asks for it, which is what a test of a failure needs.
 
 use super::cluster::{Cluster, Name};
-use super::configs::{Chosen, write_config};
+use super::configs::{Chosen, coordinator, write_config};
 use super::control::{Answer, Order, Process};
 use crate::error::{Error, Result, Tried};
 use crate::mounts;
@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use weft_coordinator::CoordinatorError;
 use weft_env::{Env, Mono};
 
 /// A server reads its journal or its list of objects first; more than this on one machine means
@@ -82,22 +83,55 @@ impl Supervisor {
     /// # Errors
     /// If a process ends or does not serve in time; the message has the end of its log.
     pub async fn start_all(&mut self) -> Result<()> {
-        let names = self.cluster.servers();
-        for &name in &names {
-            self.spawn(name)?;
-            // The others find the metadata service when they start.
-            if matches!(name, Name::Meta(_)) {
+        let removed = self.removed_members().await?;
+        for name in &removed {
+            eprintln!("weft dev: {name} was removed from its group: it is not started");
+            let how = "was removed from its group".to_owned();
+            self.states.insert(*name, State::Ended { how });
+        }
+        let mut names = self.cluster.servers();
+        names.retain(|name| !removed.contains(name));
+        // The others find the metadata service when they start.
+        let is_meta = |name: &Name| matches!(name, Name::Meta(_));
+        let (meta, others): (Vec<Name>, Vec<Name>) = names.into_iter().partition(is_meta);
+        for wave in [meta, others] {
+            for &name in &wave {
+                self.spawn(name)?;
+            }
+            for &name in &wave {
                 self.wait_serving(name).await?;
             }
-        }
-        for &name in &names {
-            self.wait_serving(name).await?;
         }
         if self.chosen.mount_point.is_some() {
             self.spawn(Name::Mount)?;
             self.wait_serving(Name::Mount).await?;
         }
         Ok(())
+    }
+
+    /// Metadata servers that `weft group remove` has removed: they would not start.
+    async fn removed_members(&self) -> Result<Vec<Name>> {
+        let Some(place) = coordinator(&self.directory, &self.cluster) else {
+            return Ok(Vec::new());
+        };
+        let failed = |error: CoordinatorError| Error::Failed(error.to_string());
+        let connecting = weft_coordinator::connect(&self.env, &self.cluster.id, &place);
+        let view = connecting
+            .await
+            .map_err(failed)?
+            .view()
+            .await
+            .map_err(failed)?;
+        let Some(group) = view
+            .groups
+            .first()
+            .filter(|group| !group.members.is_empty())
+        else {
+            return Ok(Vec::new());
+        };
+        let numbers = 1..=self.cluster.meta.len() as u32;
+        let removed = numbers.filter(|number| group.members.iter().all(|it| it.id != *number));
+        Ok(removed.map(Name::Meta).collect())
     }
 
     /// The next process that ends without having been asked to; handles the others.
@@ -256,6 +290,26 @@ impl Supervisor {
         }
     }
 
+    /// The only metadata member of which that is true: by then another one leads.
+    fn only_meta(&self, what: &str, is_it: impl Fn(&State) -> bool) -> Result<Name> {
+        let all = self.states.iter();
+        let found: Vec<Name> = all
+            .filter(|(name, state)| matches!(name, Name::Meta(_)) && is_it(state))
+            .map(|(name, _)| *name)
+            .collect();
+        match found[..] {
+            [only] => Ok(only),
+            [] => Err(Error::Usage(format!("no metadata server {what}"))),
+            _ => {
+                let names: Vec<String> = found.iter().map(Name::to_string).collect();
+                Err(Error::Usage(format!(
+                    "more than one metadata server {what}: say {}",
+                    names.join(" or ")
+                )))
+            }
+        }
+    }
+
     /// Does what was asked through the control socket.
     pub async fn on_order(&mut self, order: Order) -> Answer {
         self.drain_ends();
@@ -271,9 +325,15 @@ impl Supervisor {
         let Some(name) = order.name().map_err(Error::Usage)? else {
             return Ok(self.report());
         };
-        let name = match name {
-            Name::Active => self.active().await?,
-            name => name,
+        let name = match (name, &order) {
+            (Name::Active, Order::Start { .. }) => {
+                self.only_meta("has ended", |state| matches!(state, State::Ended { .. }))?
+            }
+            (Name::Active, Order::Cont { .. }) => self.only_meta("hangs", |state| {
+                matches!(state, State::Running { stopped: true, .. })
+            })?,
+            (Name::Active, _) => self.active().await?,
+            (name, _) => name,
         };
         if !self.states.contains_key(&name) {
             let names: Vec<String> = self.states.keys().map(Name::to_string).collect();
