@@ -12,7 +12,7 @@ use weft_coordinator::{Coordinator, Embedded};
 use weft_env::{Env, Lock, Task};
 use weft_pair::PairState;
 use weft_rpc::{Connection, Handler, Local, Request};
-use weft_types::{ObjectId, PairId, Sn};
+use weft_types::{Epoch, ObjectId, PairId, Sn};
 use weft_wire::proto::{FetchImageRequest, GroupMessage, Identity, identity::Role};
 use weft_wire::{Failed, Rpc};
 
@@ -275,6 +275,19 @@ impl Server {
         member.is_some_and(|member| {
             member.reign().is_some() && weft_rpc::Gate::is_open(&*member.gate())
         })
+    }
+
+    /// The epoch of this server's reign. None: it has none.
+    pub fn reigns_in(&self) -> Option<Epoch> {
+        let reign = self.host.reign()?;
+        Some(reign.core.borrow().epoch)
+    }
+
+    /// The last batch that this member knows to be committed; 0 between two lives.
+    pub fn committed(&self) -> Sn {
+        self.host
+            .member()
+            .map_or(Sn(0), |member| member.committed())
     }
 
     /// Of the reign, while this server leads and all that was applied is committed.

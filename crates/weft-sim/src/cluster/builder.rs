@@ -3,21 +3,26 @@
 use super::coverage::Coverage;
 use super::workload::{Life, Shared, Worker};
 use crate::invariants::Watch;
+use crate::invariants::no_two_lead::MemberStance;
 use crate::invariants::no_two_serve::Stance;
 use crate::oracle::history::{ClientId, History, Outcome, Reply};
 use crate::rng::Rng;
-use crate::{Node, World};
+use crate::{CoordinatorService, Node, World};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
 use weft_types::{ObjectId, PairId, Sn};
+use weft_wire::proto::group_member::Role;
 
 /// The cluster's id.
 pub(super) const CLUSTER: &str = "sim";
-/// Where the metadata server listens.
-pub(super) const META_ADDRESS: &str = "meta:7400";
+/// Where each of these servers keeps what it has.
+const META_DIR: &str = "/srv/meta";
+const DATA_DIR: &str = "/srv/data";
+/// Members are all the same within this time after the last fault.
+const SAME_WITHIN: Duration = Duration::from_secs(60);
 /// What a client had sent when it died takes effect within this time: cuts that hold it end, and so
 /// do the terms of others whose leases it waits for.
 const LATE: Duration = Duration::from_secs(15);
@@ -25,6 +30,8 @@ const LATE: Duration = Duration::from_secs(15);
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
 pub struct Shape {
+    /// Metadata servers, all of one replica group.
+    pub members: u32,
     /// Pairs of data servers.
     pub pairs: u32,
     /// Clients.
@@ -58,16 +65,18 @@ pub struct Cluster {
     pub shape: Shape,
     /// What its clients share.
     pub shared: Shared,
-    /// The metadata server's node.
-    pub meta: Node,
+    /// The metadata servers' nodes.
+    pub meta: Vec<Node>,
+    /// What the metadata servers share, if there are several. One alone keeps its view in a file.
+    pub coordinator: Option<CoordinatorService>,
     /// The data servers' nodes.
     pub data: Vec<[Node; 2]>,
     /// The clients' nodes.
     pub clients: Vec<Node>,
     watch: Rc<Watch>,
-    /// The metadata server has been started once.
+    /// The only metadata server has been started once.
     has_begun: Cell<bool>,
-    meta_server: Slot<weft_meta::Server>,
+    meta_servers: Vec<Slot<weft_meta::Server>>,
     data_servers: Vec<[Slot<weft_data::Server>; 2]>,
     /// Lives of clients so far.
     next_client: Cell<ClientId>,
@@ -98,22 +107,30 @@ impl Cluster {
         let data: Vec<[Node; 2]> = (0..shape.pairs)
             .map(|pair| [0, 1].map(|member| world.node(&format!("data{pair}.{member}"))))
             .collect();
-        let meta = world.node("meta");
-        for node in std::iter::once(&meta).chain(data_nodes(&data)) {
-            prepare_disk(node);
+        let meta: Vec<Node> = match shape.members {
+            1 => vec![world.node("meta")],
+            members => (1..=members)
+                .map(|member| world.node(&format!("meta{member}")))
+                .collect(),
+        };
+        // Whoever installs a server makes its directories.
+        for node in &meta {
+            node.disk().make_durable_dir(META_DIR);
         }
         for node in data_nodes(&data) {
+            node.disk().make_durable_dir(DATA_DIR);
             node.disk().set_capacity(shape.room);
         }
         Cluster {
             world: world.clone(),
             shared,
+            meta_servers: meta.iter().map(|_| Slot::default()).collect(),
+            coordinator: (meta.len() > 1).then(|| CoordinatorService::new(world)),
             meta,
             data,
             clients,
             watch: Rc::default(),
             has_begun: Cell::new(false),
-            meta_server: Slot::default(),
             data_servers: (0..shape.pairs).map(|_| Default::default()).collect(),
             next_client: Cell::new(1),
             lives: RefCell::new(vec![0; shape.clients as usize]),
@@ -133,42 +150,188 @@ impl Cluster {
         std::mem::take(&mut *self.exits.borrow_mut())
     }
 
-    /// Starts (or starts again) the metadata server.
-    pub fn start_meta(&self) {
+    fn meta_settings(&self, member: usize) -> weft_meta::Settings {
         let settings = weft_meta::Settings {
-            dir: "/srv/meta".into(),
-            listen: META_ADDRESS.into(),
+            dir: META_DIR.into(),
+            listen: self.meta_address(member),
             cluster_id: CLUSTER.into(),
             session_term_ms: self.shape.session_term.as_millis() as u64,
             ..self.shape.meta.clone()
         };
-        let slot = self.meta_server.clone();
+        match self.meta.len() {
+            1 => settings,
+            members => weft_meta::Settings {
+                member: member as u32 + 1,
+                members: (1..=members as u32).collect(),
+                coordinator: "the simulated one".into(),
+                ..settings
+            },
+        }
+    }
+
+    fn meta_address(&self, member: usize) -> String {
+        format!("{}:7400", self.meta[member].name())
+    }
+
+    /// Where the metadata servers listen, beginning with one that differs from reader to reader.
+    pub(super) fn meta_addresses(&self, first: usize) -> Vec<String> {
+        let count = self.meta.len();
+        (0..count)
+            .map(|number| self.meta_address((first + number) % count))
+            .collect()
+    }
+
+    /// Where whoever leads listens. None: nobody does.
+    pub(super) fn active_address(&self) -> Option<String> {
+        // Of one alone all know where it is.
+        let only = self.coordinator.is_none().then_some(0);
+        only.or_else(|| self.active())
+            .map(|member| self.meta_address(member))
+    }
+
+    /// Starts (or starts again) a metadata server.
+    pub fn start_meta(&self, member: usize) {
+        let settings = self.meta_settings(member);
+        let slot = self.meta_servers[member].clone();
         let exits = self.exits.clone();
-        if self.meta.is_running() {
-            self.stop_meta(false);
+        let node = &self.meta[member];
+        if node.is_running() {
+            self.stop_meta(member, false);
         }
         let (watch, clock) = (self.watch.clone(), self.shared.clock.clone());
-        let is_new = !self.has_begun.replace(true);
-        self.meta.start(|env| async move {
-            if !is_new {
+        // One of several may have less on its disk than the others have committed, and more.
+        let is_judged = self.coordinator.is_none() && self.has_begun.replace(true);
+        let (coordinator, name) = (self.coordinator.clone(), node.name());
+        node.start(|env| async move {
+            if is_judged {
                 let found = weft_meta::on_disk(&env, &settings).await;
                 let found = found.map_err(|error| error.to_string());
                 watch.recovered(clock.now() as f64 / 1e9, found);
             }
-            match weft_meta::start(env, settings).await {
+            let started = match coordinator {
+                None => weft_meta::start(env, settings).await,
+                Some(service) => {
+                    let coordinator = Rc::new(service.open(&env));
+                    weft_meta::start_with(env, settings, coordinator).await
+                }
+            };
+            match started {
                 Ok(server) => {
                     slot.replace(Some(server));
                 }
-                Err(error) => exits
-                    .borrow_mut()
-                    .push(("meta".to_owned(), error.to_string())),
+                Err(error) => exits.borrow_mut().push((name, error.to_string())),
             }
         });
     }
 
-    /// True while the metadata server serves.
+    /// Starts all metadata servers.
+    pub fn start_metas(&self) {
+        (0..self.meta.len()).for_each(|member| self.start_meta(member));
+    }
+
+    /// The metadata server that leads and answers, if one does. One that stands still may believe so.
+    pub fn active(&self) -> Option<usize> {
+        (0..self.meta.len()).find(|member| {
+            let server = self.meta_servers[*member].borrow();
+            server.as_ref().is_some_and(weft_meta::Server::leads)
+        })
+    }
+
+    /// Looks at the metadata server that leads, if one does.
+    fn at_active<T>(&self, look: impl FnOnce(&weft_meta::Server) -> T) -> Option<T> {
+        let server = self.meta_servers[self.active()?].borrow();
+        server.as_ref().map(look)
+    }
+
+    /// What each metadata server that runs says of itself.
+    pub(crate) fn stances(&self) -> Vec<MemberStance> {
+        let of = |(member, server): (usize, &Slot<weft_meta::Server>)| {
+            let server = server.borrow();
+            let server = server.as_ref()?;
+            Some(MemberStance {
+                member,
+                leads: server.leads(),
+                epoch: server.reigns_in(),
+                committed: server.committed(),
+            })
+        };
+        let servers = self.meta_servers.iter().enumerate();
+        servers.filter_map(of).collect()
+    }
+
+    /// True while a metadata server serves.
     pub fn meta_serves(&self) -> bool {
-        self.meta.is_running() && !self.meta.is_paused() && self.meta_server.borrow().is_some()
+        self.active().is_some_and(|member| {
+            let node = &self.meta[member];
+            node.is_running() && !node.is_paused()
+        })
+    }
+
+    /// All metadata servers run, each is a voter of the group, and all have the same name space.
+    pub async fn members_are_whole(&self) -> bool {
+        let Some(service) = &self.coordinator else {
+            return self.meta_serves();
+        };
+        let coordinator = service.open(&self.world.env());
+        let Ok(view) = weft_coordinator::Coordinator::view(&coordinator).await else {
+            return false;
+        };
+        let roles = view.groups.iter().flat_map(|group| &group.members);
+        let voters = roles.filter(|member| matches!(member.role(), Role::Active | Role::Standby));
+        let (voters, members) = (voters.count(), self.meta.len());
+        let first = self.replica(0);
+        voters == members
+            && self.meta_serves()
+            && first.is_some()
+            && (1..members).all(|member| self.replica(member) == first)
+    }
+
+    fn replica(&self, member: usize) -> Option<(Sn, u128)> {
+        let server = self.meta_servers[member].borrow();
+        server.as_ref().and_then(weft_meta::Server::replica)
+    }
+
+    /// Waits until all metadata servers are voters with one name space.
+    ///
+    /// # Errors
+    /// If they do not come to that in bounded time.
+    pub async fn members_become_whole(&self) -> Result<(), String> {
+        let until = self.world.now() + SAME_WITHIN;
+        while !self.members_are_whole().await {
+            if self.world.now() > until {
+                return Err(format!(
+                    "the metadata servers do not become the same: {}",
+                    self.describe_members()
+                ));
+            }
+            self.world.sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    /// Compares what the journals of the metadata servers hold, none of which runs.
+    ///
+    /// # Errors
+    /// The first that differs from what ran.
+    pub async fn compare_disks(&self) -> Result<(), String> {
+        for (member, node) in self.meta.iter().enumerate() {
+            let settings = self.meta_settings(member);
+            let found = weft_meta::on_disk(&node.env(), &settings).await;
+            let found = found.map_err(|error| format!("{}: {error}", node.name()));
+            self.watch.recovered(self.world.now().as_secs_f64(), found);
+        }
+        self.verdict()
+    }
+
+    /// What each metadata server is doing, for reports.
+    pub fn describe_members(&self) -> String {
+        let of = |(member, node): (usize, &Node)| {
+            let server = self.meta_servers[member].borrow();
+            let described = server.as_ref().map(weft_meta::Server::describe);
+            format!("{}: {described:?}, {:?}", node.name(), self.replica(member))
+        };
+        let all: Vec<String> = self.meta.iter().enumerate().map(of).collect();
+        all.join("; ")
     }
 
     /// Starts (or starts again) a data server.
@@ -178,11 +341,11 @@ impl Cluster {
             self.stop_data(pair, member, false);
         }
         let settings = weft_data::Settings {
-            dir: "/srv/data".into(),
+            dir: DATA_DIR.into(),
             listen: format!("{}:7000", node.name()),
             pair: pair as u32,
             member: member as u32,
-            meta: vec![META_ADDRESS.into()],
+            meta: self.meta_addresses(2 * pair + member),
             cluster_id: CLUSTER.into(),
             ..self.shape.data.clone()
         };
@@ -218,6 +381,11 @@ impl Cluster {
         self.watch.look(self);
     }
 
+    /// Looks at who leads, which costs little.
+    pub fn look_who_leads(&self) {
+        self.watch.look_who_leads(self);
+    }
+
     /// The first thing that was seen not to be as it must.
     ///
     /// # Errors
@@ -243,9 +411,11 @@ impl Cluster {
     /// What everybody has been told of the pairs.
     pub(crate) fn told_states(&self) -> Vec<(String, PairState)> {
         let mut told = Vec::new();
-        if let Some(server) = &*self.meta_server.borrow() {
-            let states = server.pair_states().into_iter().flatten();
-            told.extend(states.map(|state| (self.meta.name(), state)));
+        if let Some(active) = self.active() {
+            let server = self.meta_servers[active].borrow();
+            let states = server.as_ref().and_then(weft_meta::Server::pair_states);
+            let states = states.into_iter().flatten();
+            told.extend(states.map(|state| (self.meta[active].name(), state)));
         }
         for (pair, members) in self.data.iter().enumerate() {
             for (member, node) in members.iter().enumerate() {
@@ -281,15 +451,12 @@ impl Cluster {
         self.living().into_iter().flat_map(of).collect()
     }
 
-    /// The metadata server's newest batch and digest, if all is committed and this batch is not `known`.
-    pub(crate) fn digest_unless(&self, known: impl Fn(Sn) -> bool) -> Option<(Sn, u128)> {
-        let server = self.meta_server.borrow();
-        let server = server.as_ref()?;
-        let sn = server.newest();
-        if known(sn) {
-            return None;
-        }
-        Some((sn, server.digest()?))
+    /// A metadata server's last committed batch and the digest after it, if it has applied that and no
+    /// more, and this batch is not `known`.
+    pub(crate) fn digest_unless(&self, member: usize, known: Sn) -> Option<(Sn, u128)> {
+        let server = self.meta_servers[member].borrow();
+        let server = server.as_ref().filter(|it| it.committed() != known)?;
+        server.replica()
     }
 
     /// The store of a data server that runs.
@@ -330,17 +497,15 @@ impl Cluster {
         text
     }
 
-    /// See [`weft_meta::Server::removed_pairs`]; none while the metadata server does not run, too.
+    /// See [`weft_meta::Server::removed_pairs`]; none while no metadata server leads, too.
     pub fn removed_pairs(&self) -> Option<Vec<usize>> {
-        let server = self.meta_server.borrow();
-        let removed = server.as_ref()?.removed_pairs()?.into_iter();
-        Some(removed.map(|pair| pair.0 as usize).collect())
+        let removed = self.at_active(weft_meta::Server::removed_pairs)??;
+        Some(removed.into_iter().map(|pair| pair.0 as usize).collect())
     }
 
-    /// See [`weft_meta::Server::names_object`]; none while the metadata server does not run, too.
+    /// See [`weft_meta::Server::names_object`]; none while no metadata server leads, too.
     pub fn names_object(&self, pair: usize, object: ObjectId) -> Option<bool> {
-        let server = self.meta_server.borrow();
-        server.as_ref()?.names_object(PairId(pair as u32), object)
+        self.at_active(|server| server.names_object(PairId(pair as u32), object))?
     }
 
     /// Waits until the cluster serves.
@@ -352,9 +517,10 @@ impl Cluster {
         while !self.meta_serves() || (0..self.data.len()).any(|pair| !self.is_whole(pair)) {
             if self.world.now() > until {
                 return Err(format!(
-                    "the cluster does not converge: meta serves {}, exits {:?}, {}",
+                    "the cluster does not converge: meta serves {}, exits {:?}, {}, {}",
                     self.meta_serves(),
                     self.exits,
+                    self.describe_members(),
                     self.describe_pairs()
                 ));
             }
@@ -363,11 +529,18 @@ impl Cluster {
         Ok(())
     }
 
-    /// Kills the metadata server, or cuts its machine's power.
-    pub fn stop_meta(&self, power: bool) {
-        stop(&self.meta, power);
+    /// Kills a metadata server, or cuts its machine's power.
+    pub fn stop_meta(&self, member: usize, power: bool) {
+        stop(&self.meta[member], power);
         // Only now, when nothing that its destructors do has an effect.
-        self.meta_server.take();
+        self.meta_servers[member].take();
+    }
+
+    /// A metadata server's machine gets another disk, with nothing on it. It does not run.
+    pub fn wipe_meta(&self, member: usize) {
+        let disk = self.meta[member].disk();
+        disk.wipe();
+        disk.make_durable_dir(META_DIR);
     }
 
     /// Starts a new life of a client: it goes on with the operations that are left.
@@ -401,12 +574,15 @@ impl Cluster {
     /// # Errors
     /// If they do not come to serve.
     pub async fn start(&self) -> Result<(), String> {
-        self.start_meta();
+        self.start_metas();
         for pair in 0..self.data.len() {
             self.start_data(pair, 0);
             self.start_data(pair, 1);
         }
         self.ready().await?;
+        if self.coordinator.is_some() {
+            self.members_become_whole().await?;
+        }
         let env = self.world.node("admin").env();
         let client = Client::connect(env, self.client_settings("admin"))
             .await
@@ -429,7 +605,7 @@ impl Cluster {
     /// Settings for a client of this cluster.
     pub fn client_settings(&self, name: &str) -> weft_client::Settings {
         weft_client::Settings {
-            meta: vec![META_ADDRESS.into()],
+            meta: self.meta_addresses(name.bytes().map(usize::from).sum()),
             cluster_id: CLUSTER.into(),
             name: name.into(),
             ..self.shape.client.clone()
@@ -463,8 +639,7 @@ impl Cluster {
     /// Writes down which sessions of dead clients the service has ended meanwhile: what depends on
     /// them is known the better, the earlier that is.
     pub fn watch_sessions(&self) {
-        let server = self.meta_server.borrow();
-        let Some(open) = server.as_ref().and_then(weft_meta::Server::sessions) else {
+        let Some(Some(open)) = self.at_active(weft_meta::Server::sessions) else {
             return;
         };
         let now = self.shared.clock.now();
@@ -500,16 +675,6 @@ impl Cluster {
 
 fn data_nodes(data: &[[Node; 2]]) -> impl Iterator<Item = &Node> {
     data.iter().flatten()
-}
-
-/// Whoever installs a server makes its directories.
-fn prepare_disk(node: &Node) {
-    let service = if node.name() == "meta" {
-        "/srv/meta"
-    } else {
-        "/srv/data"
-    };
-    node.disk().make_durable_dir(service);
 }
 
 fn stop(node: &Node, power: bool) {

@@ -3,10 +3,14 @@
 //! Every run draws a few kinds of faults and how often they come. Each fault has an end; several
 //! may be in force at a time. What takes data away (a power cut, a flipped bit, a new disk) only
 //! hits a member whose twin is there and current.
+//!
+//! Of several metadata servers half of the faults hit the one that leads. Mostly a majority is left; where
+//! not, it is there again a few seconds later. A disk that loses what it held belongs to one of a whole
+//! group only.
 
 use super::builder::Cluster;
 use crate::rng::Rng;
-use crate::{DiskFaults, Pace};
+use crate::{CoordinatorFaults, DiskFaults, Pace};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -36,9 +40,17 @@ pub enum Kind {
     DiskError,
     DiskHang,
     BitFlip,
+    MetaMany,
+    MetaCut,
+    MetaFull,
+    MetaDiskError,
+    MetaHang,
+    MetaSlowDisk,
+    MetaWipe,
+    Coordinator,
 }
 
-/// All kinds.
+/// The kinds that there are with one metadata server.
 pub const KINDS: &[Kind] = &[
     Kind::MetaKill,
     Kind::MetaPower,
@@ -62,9 +74,44 @@ pub const KINDS: &[Kind] = &[
     Kind::BitFlip,
 ];
 
+/// And besides these with several.
+pub const GROUP_KINDS: &[Kind] = &[
+    Kind::MetaMany,
+    Kind::MetaCut,
+    Kind::MetaFull,
+    Kind::MetaDiskError,
+    Kind::MetaHang,
+    Kind::MetaSlowDisk,
+    Kind::MetaWipe,
+    Kind::Coordinator,
+];
+
+/// The kinds that there are with so many metadata servers.
+pub fn all(members: u32) -> impl Iterator<Item = Kind> {
+    let of_group = if members > 1 { GROUP_KINDS } else { &[] };
+    KINDS.iter().chain(of_group).copied()
+}
+
+/// A majority of the metadata servers is not taken away again before it was there for this long.
+const MAJORITY_FOR: u64 = 8_000_000_000;
+/// One fault in so many may take the majority away.
+const MINORITY_ONCE_IN: u64 = 4;
+/// A metadata server's disk has this much room.
+const META_ROOM: u64 = 1 << 40;
+/// An operator starts a server with a failed disk again so long after the disk has been mended.
+const MENDED_MS: u64 = 100;
+
 impl Kind {
     fn is_of_data(self) -> bool {
-        self >= Kind::DataKill
+        (Kind::DataKill..=Kind::BitFlip).contains(&self)
+    }
+
+    /// By which another metadata server may take over. For clients that is what a death of the only one is.
+    pub fn takes_over(self) -> bool {
+        matches!(
+            self,
+            Kind::MetaPause | Kind::Cut | Kind::OneWayCut | Kind::Slow | Kind::Reset
+        ) || GROUP_KINDS.contains(&self)
     }
 
     /// The weak member has bad blocks, or may have: its twin must be there.
@@ -76,6 +123,7 @@ impl Kind {
     pub fn called(name: &str) -> Option<Kind> {
         KINDS
             .iter()
+            .chain(GROUP_KINDS)
             .copied()
             .find(|kind| format!("{kind:?}") == name)
     }
@@ -103,6 +151,14 @@ impl Kind {
             Kind::DiskError => "disk error",
             Kind::DiskHang => "disk hang",
             Kind::BitFlip => "bit flip",
+            Kind::MetaMany => "meta many",
+            Kind::MetaCut => "meta cut",
+            Kind::MetaFull => "meta full",
+            Kind::MetaDiskError => "meta error",
+            Kind::MetaHang => "meta hang",
+            Kind::MetaSlowDisk => "meta slow",
+            Kind::MetaWipe => "meta new disk",
+            Kind::Coordinator => "coordinator",
         }
     }
 }
@@ -110,8 +166,12 @@ impl Kind {
 /// What ends a fault.
 #[derive(Clone, Debug)]
 enum End {
-    StartMeta,
-    ResumeMeta,
+    StartMetas(Vec<usize>),
+    ResumeMeta(usize),
+    SoundMeta(usize),
+    RestartMeta(usize),
+    Rejoin(usize),
+    Coordinator,
     StartClient(usize),
     ResumeClient(usize),
     Heal(String, String),
@@ -154,6 +214,10 @@ pub struct Faults<'a> {
     ends: BTreeMap<(u64, u64), (Kind, End)>,
     next: u64,
     pairs: Vec<PairTrouble>,
+    /// Faults in force at each metadata server.
+    metas: Vec<u32>,
+    /// There is no majority of metadata servers until then.
+    minority_until: u64,
     count: u64,
     happened: Vec<Happened>,
 }
@@ -162,7 +226,10 @@ impl<'a> Faults<'a> {
     /// Draws the kinds and their rate, where `only` and `pause_ms` do not give them.
     pub fn new(cluster: &'a Cluster, only: Option<&[Kind]>, pause_ms: Option<u64>) -> Faults<'a> {
         let mut rng = cluster.world.rng("faults");
-        let mut kinds: Vec<Kind> = only.unwrap_or(KINDS).to_vec();
+        let mut kinds: Vec<Kind> = match only {
+            Some(only) => only.to_vec(),
+            None => all(cluster.meta.len() as u32).collect(),
+        };
         if only.is_none() {
             // One run in ten is calm; the others have a few kinds each, so that each kind also
             // comes without all the others.
@@ -195,6 +262,8 @@ impl<'a> Faults<'a> {
             kinds,
             pairs,
             mean_pause_ms,
+            metas: vec![0; cluster.meta.len()],
+            minority_until: 0,
             ends: BTreeMap::new(),
             next: 0,
             count: 0,
@@ -232,7 +301,7 @@ impl<'a> Faults<'a> {
             }
             if now >= self.next {
                 if let Some(&kind) = self.rng.choose(&self.kinds.clone()) {
-                    self.begin(kind);
+                    self.begin(kind).await;
                 }
                 self.plan_next();
             }
@@ -254,8 +323,10 @@ impl<'a> Faults<'a> {
     fn restart_exited(&self) {
         for (node, why) in self.cluster.take_exits() {
             tracing::warn!(node, why, "a server could not be started: trying again");
-            if node == "meta" {
-                self.cluster.start_meta();
+            for (member, meta) in self.cluster.meta.iter().enumerate() {
+                if meta.name() == node {
+                    self.cluster.start_meta(member);
+                }
             }
             for (pair, members) in self.cluster.data.iter().enumerate() {
                 for (member, data) in members.iter().enumerate() {
@@ -267,7 +338,7 @@ impl<'a> Faults<'a> {
         }
     }
 
-    fn begin(&mut self, kind: Kind) {
+    async fn begin(&mut self, kind: Kind) {
         let cluster = self.cluster;
         let length_ms = match self.rng.below(4) {
             0 => self.rng.below(20),
@@ -280,19 +351,22 @@ impl<'a> Faults<'a> {
                 Some(end) => end,
                 None => return,
             },
-            Kind::MetaKill | Kind::MetaPower => {
-                if !cluster.meta.is_running() || cluster.meta.is_paused() {
-                    return;
+            Kind::MetaKill | Kind::MetaPower | Kind::MetaPause => {
+                match self.begin_on_meta(kind, length_ms) {
+                    Some(end) => end,
+                    None => return,
                 }
-                cluster.stop_meta(kind == Kind::MetaPower);
-                End::StartMeta
             }
-            Kind::MetaPause => {
-                if !cluster.meta.is_running() || cluster.meta.is_paused() {
+            kind if GROUP_KINDS.contains(&kind) => {
+                let takes_data = matches!(kind, Kind::MetaWipe | Kind::MetaDiskError);
+                let is_free = self.metas.iter().all(|faults| *faults == 0);
+                if takes_data && !(is_free && cluster.members_are_whole().await) {
                     return;
                 }
-                cluster.meta.pause();
-                End::ResumeMeta
+                match self.begin_on_meta(kind, length_ms) {
+                    Some(end) => end,
+                    None => return,
+                }
             }
             Kind::ClientKill => {
                 if !cluster.clients[client].is_running() || cluster.clients[client].is_paused() {
@@ -360,8 +434,49 @@ impl<'a> Faults<'a> {
         let cluster = self.cluster;
         tracing::debug!(?kind, ?end, "fault ends");
         match end {
-            End::StartMeta => cluster.start_meta(),
-            End::ResumeMeta => cluster.meta.resume(),
+            End::StartMetas(members) => {
+                for member in members {
+                    self.metas[member] -= 1;
+                    cluster.start_meta(member);
+                }
+            }
+            End::ResumeMeta(member) => {
+                self.metas[member] -= 1;
+                cluster.meta[member].resume();
+            }
+            End::SoundMeta(member) => {
+                let disk = cluster.meta[member].disk();
+                disk.set_hung(false);
+                disk.set_capacity(META_ROOM);
+                disk.set_faults(DiskFaults::default());
+                if kind == Kind::MetaDiskError {
+                    let at = self.now() + MENDED_MS * 1_000_000;
+                    self.count += 1;
+                    let restart = (kind, End::RestartMeta(member));
+                    self.ends.insert((at, self.count), restart);
+                    return;
+                }
+                self.metas[member] -= 1;
+            }
+            End::RestartMeta(member) => {
+                self.metas[member] -= 1;
+                cluster.start_meta(member);
+            }
+            End::Rejoin(member) => {
+                self.metas[member] -= 1;
+                let name = cluster.meta[member].name();
+                for other in self.all_nodes() {
+                    if other != name {
+                        cluster.world.net().heal_between(&name, &other);
+                    }
+                }
+            }
+            End::Coordinator => {
+                if let Some(service) = &cluster.coordinator {
+                    service.resume();
+                    service.set_faults(CoordinatorFaults::none());
+                }
+            }
             End::StartClient(client) => cluster.start_client(client),
             End::ResumeClient(client) => cluster.clients[client].resume(),
             End::Heal(a, b) => cluster.world.net().heal_between(&a, &b),
@@ -397,6 +512,146 @@ impl<'a> Faults<'a> {
         }
         cluster.shared.coverage.end(kind.name());
         cluster.look();
+    }
+
+    /// A metadata server: half of the time the one that leads.
+    fn any_meta(&mut self) -> usize {
+        let count = self.cluster.meta.len();
+        if count == 1 {
+            return 0;
+        }
+        let any = self.rng.below(count as u64) as usize;
+        let active = self.cluster.active();
+        active.filter(|_| self.rng.once_in(2)).unwrap_or(any)
+    }
+
+    /// Whether these may be away now, too, for so long.
+    fn may_spare(&mut self, kind: Kind, members: &[usize], length_ms: u64) -> bool {
+        let count = self.metas.len();
+        let is_left = |member: &usize| !members.contains(member) && self.metas[*member] == 0;
+        let left = (0..count).filter(is_left).count();
+        if count == 1 || left >= count.div_ceil(2) {
+            return true;
+        }
+        let now = self.now();
+        let is_drawn = kind == Kind::MetaMany || self.rng.once_in(MINORITY_ONCE_IN);
+        if !is_drawn || now < self.minority_until + MAJORITY_FOR {
+            return false;
+        }
+        self.minority_until = now + length_ms * 1_000_000;
+        true
+    }
+
+    /// A fault of metadata servers or what they need; none if there is no fit one now.
+    fn begin_on_meta(&mut self, kind: Kind, length_ms: u64) -> Option<End> {
+        let cluster = self.cluster;
+        if kind == Kind::Coordinator {
+            let service = cluster.coordinator.as_ref()?;
+            if self.rng.once_in(2) {
+                service.stop();
+            } else {
+                let mut chance = || 1 << self.rng.within(10..19);
+                service.set_faults(CoordinatorFaults {
+                    lose_request: chance(),
+                    late_request: chance(),
+                    lose_answer: chance(),
+                    lose_wake: chance(),
+                    ..CoordinatorFaults::none()
+                });
+            }
+            return Some(End::Coordinator);
+        }
+        let first = self.any_meta();
+        let mut members = vec![first];
+        if kind == Kind::MetaMany {
+            let (count, more) = (cluster.meta.len(), self.rng.below(cluster.meta.len() as u64));
+            members.extend((1..=more as usize).map(|next| (first + next) % count));
+            members.dedup();
+        }
+        let node = |member: &usize| &cluster.meta[*member];
+        members.retain(|member| node(member).is_running() && !node(member).is_paused());
+        if members.is_empty() || !self.may_spare(kind, &members, length_ms) {
+            return None;
+        }
+        let only = node(members.first()?);
+        let end = match kind {
+            Kind::MetaKill | Kind::MetaPower | Kind::MetaMany => {
+                let is_power = kind == Kind::MetaPower
+                    || (kind == Kind::MetaMany && self.rng.once_in(2));
+                for member in &members {
+                    cluster.stop_meta(*member, is_power);
+                }
+                End::StartMetas(members.clone())
+            }
+            Kind::MetaWipe => {
+                cluster.stop_meta(members[0], true);
+                cluster.wipe_meta(members[0]);
+                End::StartMetas(members.clone())
+            }
+            Kind::MetaPause => {
+                only.pause();
+                End::ResumeMeta(members[0])
+            }
+            Kind::MetaCut => {
+                self.cut_off(&only.name());
+                End::Rejoin(members[0])
+            }
+            Kind::MetaFull => {
+                let room = self.rng.below(100_000);
+                only.disk().set_capacity(only.disk().used() + room);
+                End::SoundMeta(members[0])
+            }
+            Kind::MetaDiskError => {
+                let mut chance = || 1 << self.rng.within(6..17);
+                only.disk().set_faults(DiskFaults {
+                    read_error_ppm: chance(),
+                    write_error_ppm: chance(),
+                    sync_error_ppm: chance(),
+                    ..DiskFaults::default()
+                });
+                End::SoundMeta(members[0])
+            }
+            Kind::MetaHang => {
+                only.disk().set_hung(true);
+                End::SoundMeta(members[0])
+            }
+            Kind::MetaSlowDisk => {
+                let slow = self.rng.within(1_000_000..300_000_000);
+                only.disk().set_faults(DiskFaults {
+                    sync_nanos: slow / 2..slow,
+                    ..DiskFaults::default()
+                });
+                End::SoundMeta(members[0])
+            }
+            _ => return None,
+        };
+        for member in members {
+            self.metas[member] += 1;
+        }
+        Some(end)
+    }
+
+    /// Cuts a metadata server off: from all, from the other members, from everybody else, or in one
+    /// direction.
+    fn cut_off(&mut self, name: &str) {
+        let net = self.cluster.world.net();
+        let is_meta = |other: &str| other.starts_with("meta");
+        let others: Vec<String> = self
+            .all_nodes()
+            .into_iter()
+            .filter(|other| other != name)
+            .collect();
+        let manner = self.rng.below(5);
+        for other in others {
+            match manner {
+                0 => net.cut(name, &other),
+                1 if is_meta(&other) => net.cut(name, &other),
+                2 if !is_meta(&other) => net.cut(name, &other),
+                3 if is_meta(&other) => net.cut_one_way(name, &other),
+                4 if is_meta(&other) => net.cut_one_way(&other, name),
+                _ => {}
+            }
+        }
     }
 
     /// A fault of a data server or its disk; none if there is no fit one now.
@@ -485,10 +740,15 @@ impl<'a> Faults<'a> {
     }
 
     fn servers(&self) -> Vec<String> {
-        let data = self.cluster.data.iter().flatten().map(|node| node.name());
-        std::iter::once(self.cluster.meta.name())
-            .chain(data)
-            .collect()
+        let data = self.cluster.data.iter().flatten();
+        let metas = self.cluster.meta.iter();
+        metas.chain(data).map(|node| node.name()).collect()
+    }
+
+    fn all_nodes(&self) -> Vec<String> {
+        let mut all = self.servers();
+        all.extend(self.cluster.clients.iter().map(|node| node.name()));
+        all
     }
 
     fn any_server(&mut self) -> String {
@@ -497,8 +757,7 @@ impl<'a> Faults<'a> {
     }
 
     fn any_node(&mut self) -> String {
-        let mut all = self.servers();
-        all.extend(self.cluster.clients.iter().map(|node| node.name()));
+        let all = self.all_nodes();
         all[self.rng.below(all.len() as u64) as usize].clone()
     }
 

@@ -34,6 +34,8 @@ pub struct Options {
     pub level: tracing::Level,
     /// Pairs of data servers; none: as the seed draws it.
     pub pairs: Option<u32>,
+    /// Metadata servers. (Seeds say nothing of that, or those that are kept would mean something else.)
+    pub members: u32,
 }
 
 impl Default for Options {
@@ -44,6 +46,7 @@ impl Default for Options {
             storm: None,
             level: tracing::Level::INFO,
             pairs: None,
+            members: 1,
         }
     }
 }
@@ -80,6 +83,8 @@ pub struct Report {
 const STORM_PAUSE_MS: u64 = 1_000;
 /// Time between two looks at what must hold all through a run.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// And at who of several leads.
+const LOOK_WHO_LEADS_EVERY: Duration = Duration::from_millis(1);
 /// Disks with room for everything. A client that closes a file need not wait.
 const ROOM_PLENTY: u64 = 1 << 40;
 /// So little that every close waits, and more than the files of a run take.
@@ -132,8 +137,13 @@ pub fn run(seed: u64, options: &Options) -> Report {
     let storm = options
         .storm
         .map_or(String::new(), |kind| format!(" --storm {kind:?}"));
-    let failure =
-        failure.map(|why| format!("{why}\nto see it again: cargo xtask sim --seed {seed}{storm}"));
+    let members = match options.members {
+        1 => String::new(),
+        members => format!(" --members {members}"),
+    };
+    let failure = failure.map(|why| {
+        format!("{why}\nto see it again: cargo xtask sim --seed {seed}{members}{storm}")
+    });
     let progress = progress.take();
     Report {
         seed,
@@ -168,6 +178,7 @@ pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
         ROOM_PLENTY
     };
     Shape {
+        members: options.members,
         room,
         pairs,
         clients: 2 + rng.below(3) as u32,
@@ -250,6 +261,10 @@ fn scenario(
     let judged = invariants::reads_linearize::check(records.clone()).map(|undecided| {
         noted.borrow_mut().undecided = undecided;
     });
+    let happened = happened.map(|happened| match cluster.meta.len() {
+        1 => happened,
+        _ => with_takeovers(happened),
+    });
     // A run that was broken off does not know what explains them.
     let (errors, told) = match &happened {
         Some(happened) => {
@@ -279,6 +294,18 @@ fn scenario(
     }
 }
 
+/// By which one of several metadata servers may have been replaced: that is for clients what a death of the
+/// only one is.
+fn with_takeovers(happened: Vec<Happened>) -> Vec<Happened> {
+    let takes_over = happened.iter().filter(|fault| fault.kind.takes_over());
+    let deaths = takes_over.map(|fault| Happened {
+        kind: Kind::MetaKill,
+        from: fault.from,
+    });
+    let deaths: Vec<Happened> = deaths.collect();
+    happened.into_iter().chain(deaths).collect()
+}
+
 /// Looks at the cluster again and again, until something is not as it must be.
 async fn watch(cluster: &Cluster) -> String {
     loop {
@@ -286,7 +313,12 @@ async fn watch(cluster: &Cluster) -> String {
         if let Err(broken) = cluster.verdict() {
             return broken;
         }
-        cluster.world.sleep(LOOK_EVERY).await;
+        let until = cluster.world.now() + LOOK_EVERY;
+        while cluster.meta.len() > 1 && cluster.world.now() + LOOK_WHO_LEADS_EVERY < until {
+            cluster.world.sleep(LOOK_WHO_LEADS_EVERY).await;
+            cluster.look_who_leads();
+        }
+        cluster.world.sleep(until - cluster.world.now()).await;
     }
 }
 
@@ -324,8 +356,14 @@ async fn story(
     let reader = read_all(cluster).await?;
     noted.borrow_mut().reader = Some(reader);
     cluster.look();
-    // What it finds on its disk then is compared with what ran.
-    cluster.start_meta();
+    // What they find on their disks then is compared with what ran.
+    if cluster.coordinator.is_some() {
+        cluster.members_become_whole().await?;
+        cluster.look();
+        (0..cluster.meta.len()).for_each(|member| cluster.stop_meta(member, false));
+        cluster.compare_disks().await?;
+    }
+    cluster.start_metas();
     cluster.ready().await?;
     copies
 }
