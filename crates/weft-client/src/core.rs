@@ -543,6 +543,9 @@ impl Core {
             write: need.mode == Mode::Write,
         };
         let (reply, link) = self.session.ask(self, ask).await?;
+        let mut state = node.state.borrow_mut();
+        state.take_layout(reply.layout.as_ref());
+        drop(state);
         self.take_leases(&link, &reply.leases, node.ino);
         Ok(!reply.leases.is_empty())
     }

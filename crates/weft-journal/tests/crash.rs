@@ -244,6 +244,40 @@ fn a_full_disk_takes_all_of_a_call_or_nothing() {
     assert!(refused > 100, "{refused}");
 }
 
+/// Where there was no room for a new segment a part of one is left. Nothing is added before it then:
+/// only the last segment may have a torn end.
+#[test]
+fn a_segment_that_did_not_fit_is_begun_again() {
+    let world = World::new(9);
+    let node = world.node("meta");
+    world.block_on(async move {
+        node.start(|_| async {});
+        let env = node.env();
+        let tail = Reader::open(&env, &location(), Sn(0))
+            .await
+            .unwrap()
+            .finish()
+            .unwrap();
+        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
+            .await
+            .unwrap();
+        journal.append(&[sealed(1, 1)]).await.unwrap();
+        journal.set_segment_bytes(2);
+        node.disk().set_capacity(node.disk().used());
+        let failed = journal.append(&[sealed(2, 1)]).await.unwrap_err();
+        assert!(matches!(failed, JournalError::Full { .. }), "{failed}");
+        assert_eq!(segments(&env, &location().dir).unwrap(), [Sn(1), Sn(2)]);
+        node.disk().set_capacity(1 << 30);
+        // This one would fit into the segment before.
+        journal.set_segment_bytes(1 << 20);
+        journal.append(&[sealed(2, 2)]).await.unwrap();
+        let mut reader = Reader::open(&env, &location(), Sn(1)).await.unwrap();
+        assert_eq!(reader.next().await.unwrap().unwrap(), batch(2, 2));
+        let last = reader.finish().unwrap().last.unwrap();
+        assert!(last.ends_with("00000000000000000002.journal"), "{last:?}");
+    });
+}
+
 #[test]
 fn a_failed_flush_ends_appending() {
     let world = World::new(8);

@@ -112,6 +112,8 @@ enum Step {
     Replace(i64),
     /// The process ends well and another begins.
     Reopen,
+    /// Segments are of another length until then.
+    SegmentBytes(u64),
 }
 
 /// A process's use of its journal, and what it was promised.
@@ -180,6 +182,7 @@ impl Life {
         let last = then.last();
         match step {
             Step::NextEpoch => self.epoch += 1,
+            Step::SegmentBytes(bytes) => journal.set_segment_bytes(bytes),
             Step::Append(count) => {
                 let more: Vec<Id> = (1..=count).map(|i| (last + i, self.epoch)).collect();
                 let sealed: Vec<Sealed> = more.iter().map(|id| Sealed::new(&batch(*id))).collect();
@@ -436,6 +439,19 @@ fn of_what_is_discarded_a_beginning_is_left() {
         Step::Append(1),
     ];
     every_end(&USED, &steps, 60);
+}
+
+/// What is discarded was many writes, over many pages: a device that keeps the old length of the file
+/// may have zeros in any of them, and old batches behind.
+#[test]
+fn a_cut_of_many_writes_is_no_damage() {
+    let mut steps = vec![Step::SegmentBytes(1 << 20)];
+    for count in [12, 15, 30] {
+        steps.extend(vec![Step::Append(1); count]);
+        steps.push(Step::Append(3));
+        steps.extend([Step::Cut(count as u64 + 1), Step::NextEpoch]);
+    }
+    every_end(&[Step::Append(2)], &steps, 60);
 }
 
 #[test]
