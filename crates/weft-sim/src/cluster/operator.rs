@@ -13,13 +13,13 @@ use weft_client::Policy;
 use weft_env::Env;
 use weft_rpc::{CallError, Connection, Local};
 use weft_types::ROOT_INO;
-use weft_wire::{Failed, Rpc};
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::job::What;
 use weft_wire::proto::{
     AdmitPairRequest, CancelJobRequest, DrainPair, Durability, Identity, Job, JobStatus,
     JobsRequest, LossesRequest, Protocol, Rebalance, RelayTree, StartJobRequest,
 };
+use weft_wire::{Failed, Rpc};
 
 /// One run in so many has no jobs: its movers only ask for work.
 const IDLE_ONCE_IN: u64 = 3;

@@ -21,9 +21,16 @@ pub struct Digests {
 /// If another one was seen for that batch.
 pub fn check(cluster: &Cluster, digests: &mut Digests) -> Result<(), String> {
     for member in 0..cluster.meta.len() {
-        let looked = digests.looked.entry(member).or_default();
-        if let Some((sn, digest)) = cluster.digest_unless(member, *looked) {
-            *looked = sn;
+        // A server that was started again has read its state anew.
+        let Some(committed) = cluster.committed(member) else {
+            digests.looked.remove(&member);
+            continue;
+        };
+        if digests.looked.get(&member) == Some(&committed) {
+            continue;
+        }
+        if let Some((sn, digest)) = cluster.replica(member) {
+            digests.looked.insert(member, sn);
             let judged = digests.ran(sn, digest);
             judged.map_err(|why| format!("{}: {why}", cluster.meta[member].name()))?;
         }
