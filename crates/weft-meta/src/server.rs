@@ -290,6 +290,13 @@ impl Server {
             .map_or(Sn(0), |member| member.committed())
     }
 
+    /// This member's disk has all that it has ever told others that it had: it counts in an election. False
+    /// between two lives.
+    pub fn is_intact(&self) -> bool {
+        let member = self.host.member();
+        member.is_some_and(|member| member.is_intact())
+    }
+
     /// Of the reign, while this server leads and all that was applied is committed.
     fn at_rest<T>(&self, look: impl FnOnce(&crate::reign::Core) -> T) -> Option<T> {
         let reign = self.host.reign()?;
