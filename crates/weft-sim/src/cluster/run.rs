@@ -73,6 +73,8 @@ pub struct Report {
     pub coverage: Table,
     /// Kinds of faults.
     pub kinds: Vec<Kind>,
+    /// Those that were done; none of a run that was broken off.
+    pub faults: Vec<Happened>,
     /// The last lines of the log.
     pub log: Vec<LogLine>,
     /// What clients did.
@@ -155,6 +157,7 @@ pub fn run(seed: u64, options: &Options) -> Report {
         operations: progress.operations,
         coverage: progress.coverage,
         kinds: progress.kinds,
+        faults: progress.happened.unwrap_or_default(),
         log: logs.lines(),
         history: progress.history,
     }
@@ -252,7 +255,7 @@ fn scenario(
         noted.coverage = cluster.shared.coverage.table();
         noted.operations = cluster.shared.history.next();
         noted.history = cluster.shared.history.records();
-        (noted.happened.take(), noted.reader)
+        (noted.happened.clone(), noted.reader)
     };
     let records = cluster.shared.history.records();
     let errors = cluster.shared.history.errors();

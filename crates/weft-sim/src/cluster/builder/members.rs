@@ -145,7 +145,8 @@ impl Cluster {
         })
     }
 
-    /// All metadata servers run, each is a voter of the group, and all have the same name space.
+    /// All metadata servers run, each is a voter of the group, each has on its disk what it is to have there,
+    /// and all have the same name space.
     pub async fn members_are_whole(&self) -> bool {
         let Some(service) = &self.coordinator else {
             return self.meta_serves();
@@ -160,6 +161,7 @@ impl Cluster {
         let first = self.replica(0);
         voters == members
             && self.meta_serves()
+            && (0..members).all(|member| self.is_intact(member))
             && first.is_some()
             && (1..members).all(|member| self.replica(member) == first)
     }
@@ -187,6 +189,12 @@ impl Cluster {
     /// See [`weft_meta::Server::names_object`]; none while no metadata server leads, too.
     pub fn names_object(&self, pair: usize, object: ObjectId) -> Option<bool> {
         self.at_active(|server| server.names_object(PairId(pair as u32), object))?
+    }
+
+    /// See [`weft_meta::Server::is_intact`]; false while it does not run, too.
+    fn is_intact(&self, member: usize) -> bool {
+        let server = self.meta_servers[member].borrow();
+        server.as_ref().is_some_and(weft_meta::Server::is_intact)
     }
 
     /// Waits until all metadata servers are voters with one name space.
