@@ -18,6 +18,8 @@ use weft_types::{Epoch, Sn};
 pub const SEGMENT_BYTES: u64 = 64 << 20;
 /// Longest batch, in bytes. Gathering stops far below; one entry (a name, an xattr of 64 KiB) fits.
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
+/// A segment is written again in pieces of this many bytes.
+const PIECE_BYTES: usize = 1 << 20;
 /// First bytes of a batch that begins a write.
 pub(crate) const BATCH_MAGIC: &[u8; 4] = b"WBAT";
 /// First bytes of a batch that was written together with the one before it: if that one is torn, this
@@ -221,7 +223,8 @@ impl Journal {
 }
 
 /// Makes the last segment durable as it was read: only the last one may be torn, and there is to be a
-/// later one.
+/// later one. It is written again for that: if a flush of an earlier life or process failed, the system
+/// may still show what is not on the disk, and take it for flushed.
 async fn close_last(env: &Env, tail: &Tail) -> Result<(), JournalError> {
     let (path, length) = match (&tail.cut, &tail.last) {
         (Some(cut), _) if cut.offset == 0 => {
@@ -240,6 +243,19 @@ async fn close_last(env: &Env, tail: &Tail) -> Result<(), JournalError> {
         .map_err(io("opening"))?;
     if let Some(length) = length {
         file.set_len(length).map_err(io("cutting its torn tail"))?;
+    }
+    let length = file.len().map_err(io("asking for its length"))?;
+    let mut at = 0;
+    while at < length {
+        let piece = usize::try_from(length - at).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES));
+        let read = file.read_at(at, piece).await.map_err(io("reading"))?;
+        let end = at + read.len() as u64;
+        if end == at {
+            break;
+        }
+        let written = file.write_at(at, vec![read]).await;
+        written.map_err(io("writing it again"))?;
+        at = end;
     }
     file.sync_data().await.map_err(io("flushing"))
 }
