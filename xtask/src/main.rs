@@ -54,6 +54,9 @@ enum Chore {
         /// The seed.
         #[arg(long)]
         seed: u64,
+        /// Metadata servers.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
+        members: u32,
         /// Only this kind of fault, all the time.
         #[arg(long)]
         storm: Option<String>,
@@ -66,6 +69,9 @@ enum Chore {
         /// For how long.
         #[arg(long, default_value_t = 10)]
         minutes: u64,
+        /// Metadata servers; else one and several in turn.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
+        members: Option<u32>,
     },
 }
 
@@ -76,8 +82,12 @@ fn main() -> ExitCode {
         Chore::Demo { keep } => demo::demo(keep),
         Chore::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Chore::Fix => ci::fix(),
-        Chore::Sim { seed, storm } => sim::replay(seed, storm.as_deref()),
-        Chore::Soak { minutes } => sim::soak(minutes),
+        Chore::Sim {
+            seed,
+            members,
+            storm,
+        } => sim::replay(seed, members, storm.as_deref()),
+        Chore::Soak { minutes, members } => sim::soak(minutes, members),
         Chore::Suites(arguments) => suites::suites(&arguments),
         Chore::Testbed(command) => testbed::run(command),
     };

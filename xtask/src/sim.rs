@@ -4,8 +4,11 @@ use crate::run::Outcome;
 use std::time::{Duration, Instant, SystemTime};
 use weft_sim::{Fault, Options, run};
 
+/// Metadata servers of the runs of a soak, in turn.
+const MEMBERS: [u32; 6] = [1, 3, 1, 3, 2, 5];
+
 /// Runs one seed and prints what its servers logged.
-pub fn replay(seed: u64, storm: Option<&str>) -> Outcome {
+pub fn replay(seed: u64, members: u32, storm: Option<&str>) -> Outcome {
     let storm = match storm.map(|name| Fault::called(name).ok_or(name)) {
         None => None,
         Some(Ok(kind)) => Some(kind),
@@ -13,6 +16,7 @@ pub fn replay(seed: u64, storm: Option<&str>) -> Outcome {
     };
     let options = Options {
         storm,
+        members,
         ..Options::default()
     };
     let report = run(seed, &options);
@@ -29,8 +33,9 @@ pub fn replay(seed: u64, storm: Option<&str>) -> Outcome {
     report.failure.map_or(Ok(()), Err)
 }
 
-/// Runs fresh seeds for so long; fails if one did, and says which.
-pub fn soak(minutes: u64) -> Outcome {
+/// Runs fresh seeds for so long, with so many metadata servers or with one and several in turn; fails if
+/// one did, and says which.
+pub fn soak(minutes: u64, members: Option<u32>) -> Outcome {
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     let since = SystemTime::UNIX_EPOCH
         .elapsed()
@@ -40,12 +45,19 @@ pub fn soak(minutes: u64) -> Outcome {
         if Instant::now() >= end {
             break;
         }
+        let options = Options {
+            members: members.unwrap_or(MEMBERS[runs % MEMBERS.len()]),
+            ..Options::default()
+        };
         runs += 1;
-        let report = run(seed, &Options::default());
+        let report = run(seed, &options);
         undecided += usize::from(report.undecided.is_some());
         if let Some(why) = report.failure {
             println!("{why}");
-            failed.push(seed);
+            failed.push(match options.members {
+                1 => seed.to_string(),
+                members => format!("{seed}/{members}"),
+            });
         }
     }
     println!(
@@ -56,7 +68,8 @@ pub fn soak(minutes: u64) -> Outcome {
         Ok(())
     } else {
         Err(format!(
-            "seeds {failed:?} failed: keep them in tests/sim-seeds.txt"
+            "seeds {} failed: keep them in tests/sim-seeds.txt",
+            failed.join(", ")
         ))
     }
 }

@@ -250,6 +250,8 @@ pub struct Engine {
     pub(crate) heard: Now,
     /// Up to where the journal is known to be that one's.
     pub(crate) matched: Sn,
+    /// Up to where that one has said that all is committed.
+    pub(crate) told: Sn,
     pub(crate) part: Part,
     outputs: Vec<Output>,
 }
@@ -277,6 +279,7 @@ impl Engine {
             durable: shape.last(),
             committed: shape.base(),
             matched: shape.base(),
+            told: Sn(0),
             shape,
             record,
             writing: VecDeque::new(),
@@ -442,6 +445,7 @@ impl Engine {
             self.writing.pop_front();
         }
         self.tell_durable();
+        self.regain();
     }
 
     fn on_connected(&mut self, member: MemberId) {
@@ -490,6 +494,7 @@ impl Engine {
         self.floor = epoch;
         self.following = None;
         self.matched = self.shape.base();
+        self.told = Sn(0);
         // Whoever has it is given time to say so.
         self.heard = now;
         self.has_lost = false;

@@ -73,10 +73,6 @@ impl Engine {
             self.tell_durable();
         }
         self.learn_committed(committed);
-        if self.durable.min(self.matched) >= committed {
-            // Whatever it may have lost is there again.
-            self.is_intact = true;
-        }
     }
 
     /// Tells the active what is on the disk of what it sent.
@@ -87,7 +83,18 @@ impl Engine {
         }
     }
 
+    /// Whatever its disk may have lost is there again, once it has all that is committed. The active knows how
+    /// far that is when it has committed something itself: all that earlier ones have is before that.
+    pub(crate) fn regain(&mut self) {
+        let has_all = self.durable.min(self.matched) >= self.told;
+        if has_all && self.shape.epoch_at(self.told) == Some(self.floor) {
+            self.is_intact = true;
+        }
+    }
+
     fn learn_committed(&mut self, committed: Sn) {
+        self.told = self.told.max(committed);
+        self.regain();
         let known = committed.min(self.matched);
         if known > self.committed {
             self.committed = known;

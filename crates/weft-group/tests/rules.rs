@@ -425,3 +425,63 @@ fn who_leads_already_does_not_wait_for_a_process_that_turns_out_to_have_ended() 
     engine.on(ms(1_060), Input::ProcessEnded(A));
     assert_eq!(commits_at(&mut engine, ms(1_070)), ms(1_070));
 }
+
+/// C, whose disk has lost what it had, in the second reign.
+fn bereft() -> Engine {
+    let record = record().claimed_by(B);
+    let mut engine = Engine::new(C, TERMS, record, (Shape::default(), false), ms(0));
+    engine.on(ms(10), Input::Connected(B));
+    engine
+}
+
+/// B's batches after `from` up to `last`, each of its epoch.
+fn sends(engine: &mut Engine, from: (u64, u64), epoch: u64, last: u64, committed: u64) {
+    let mut batches = Shape::after(Epoch(from.0), Sn(from.1));
+    batches.extend(Epoch(epoch), Sn(last));
+    let append = Message::Append {
+        epoch: Epoch(2),
+        batches,
+        committed: Sn(committed),
+    };
+    engine.on(ms(20), Input::Message(B, append));
+}
+
+#[test]
+fn who_has_lost_its_disk_counts_again_as_soon_as_all_is_written() {
+    let mut engine = bereft();
+    sends(&mut engine, (0, 0), 2, 3, 3);
+    assert!(!engine.is_intact(), "it is not on the disk");
+    // Nothing more is sent: others have nothing to change.
+    engine.on(ms(30), Input::Written(1));
+    assert!(engine.is_intact());
+
+    // That all of it was committed may be told later.
+    let mut engine = bereft();
+    sends(&mut engine, (0, 0), 2, 3, 0);
+    engine.on(ms(30), Input::Written(1));
+    assert!(!engine.is_intact());
+    let beat = Message::Beat {
+        epoch: Epoch(2),
+        at: ms(40),
+        committed: Sn(3),
+    };
+    engine.on(ms(40), Input::Message(B, beat));
+    assert!(engine.is_intact());
+}
+
+#[test]
+fn who_has_lost_its_disk_does_not_count_before_the_active_knows_what_is_committed() {
+    let mut engine = bereft();
+    // Of four batches that the first reign has left the second active knows one to be committed. All may be,
+    // the last ones with the copies that are lost.
+    sends(&mut engine, (0, 0), 1, 3, 1);
+    engine.on(ms(30), Input::Written(1));
+    sends(&mut engine, (1, 3), 1, 4, 1);
+    assert!(!engine.is_intact());
+    engine.on(ms(30), Input::Written(2));
+    assert!(!engine.is_intact());
+    // With the first batch of its own all before are.
+    sends(&mut engine, (1, 4), 2, 5, 5);
+    engine.on(ms(30), Input::Written(3));
+    assert!(engine.is_intact());
+}

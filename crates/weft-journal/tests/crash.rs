@@ -354,6 +354,53 @@ fn what_a_failed_flush_has_left_is_on_the_disk_once_it_counts() {
     });
 }
 
+#[test]
+fn what_a_failed_flush_has_left_in_memory_is_not_taken_for_written() {
+    let world = World::new(9);
+    let node = world.node("meta");
+    world.block_on(async move {
+        node.start(|_| async {});
+        let env = node.env();
+        let acknowledged = Rc::new(RefCell::new(0));
+        let go_on = |upto| {
+            let (env, acknowledged) = (node.env(), acknowledged.clone());
+            append_on(env, SyncPolicy::Group, 1, upto, acknowledged)
+        };
+        go_on(3).await.unwrap();
+        node.disk().set_faults(DiskFaults {
+            sync_error_ppm: 1_000_000,
+            ..Default::default()
+        });
+        let mut reader = Reader::open(&env, &location(), Sn(0)).await.unwrap();
+        while reader.next().await.unwrap().is_some() {}
+        let tail = reader.finish().unwrap();
+        let failed = Journal::open(&env, location(), SyncPolicy::Group, tail).await;
+        assert!(matches!(failed, Err(JournalError::Io { .. })));
+        node.disk().set_faults(DiskFaults::default());
+        // What was appended goes on behind it.
+        go_on(4).await.unwrap();
+        let mut reader = Reader::open(&env, &location(), Sn(0)).await.unwrap();
+        while reader.next().await.unwrap().is_some() {}
+        let tail = reader.finish().unwrap();
+        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
+            .await
+            .unwrap();
+        node.disk().set_faults(DiskFaults {
+            sync_error_ppm: 1_000_000,
+            ..Default::default()
+        });
+        journal.append(&[sealed(5, 1)]).await.unwrap_err();
+        node.disk().set_faults(DiskFaults::default());
+        drop(journal);
+        // It is there to read, so it counts from now on, like what comes after it.
+        go_on(8).await.unwrap();
+        node.power_cut();
+        node.start(|_| async {});
+        assert_eq!(*acknowledged.borrow(), 8);
+        go_on(9).await.unwrap();
+    });
+}
+
 /// An image of 50 records that follow from its sn.
 async fn write_image(env: &Env, sn: u64) -> Result<(), JournalError> {
     let mut writer = ImageWriter::create(env, &location(), Sn(sn), Epoch(3)).await?;

@@ -118,7 +118,8 @@ pub(crate) async fn run(member: Rc<Member>, mut shadow: Shadow) {
     let env = member.env.clone();
     loop {
         env.sleep(LOOK_EVERY).await;
-        let (sn, entries) = (member.committed(), member.entries_since_image.get());
+        // Others may have committed more than a slow disk has.
+        let (sn, entries) = (member.imageable(), member.entries_since_image.get());
         // Writing an image costs in proportion to the last one: half of that is changed first.
         let worth = shadow.state.statistics().inodes / 2;
         if entries < member.settings.image_every_entries.max(worth) || sn <= shadow.sn {

@@ -37,6 +37,8 @@ const STALL: Duration = Duration::from_millis(100);
 const STALL_CATCH_UP: Duration = Duration::from_millis(100);
 /// Longest address and store id, in bytes.
 const TEXT_MAX: usize = 256;
+/// A coordinator that is away is asked again after this.
+const VIEW_RETRY: Duration = Duration::from_secs(1);
 
 const MEMBERS: [Member; 2] = [Member::Zero, Member::One];
 
@@ -489,7 +491,7 @@ pub(crate) fn removed(meta: &Rc<Meta>, core: &mut Core, id: PairId) {
                 view.pairs.retain(|known| known.pair != id.0);
             }
         };
-        if let Err(error) = record_view(&task, forget).await {
+        if let Err(error) = keep_view(&task, forget).await {
             tracing::error!(%error, "the view still names a pair that was removed");
         }
     });
@@ -527,7 +529,7 @@ fn register(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number
                     view.pairs.extend(core.pairs.addresses_of(id));
                     view.pairs.sort_by_key(|known| known.pair);
                 };
-                if let Err(error) = record_view(&task, record).await {
+                if let Err(error) = keep_view(&task, record).await {
                     tracing::error!(%error, "the view does not know a data server's new address");
                 }
             });
@@ -879,8 +881,25 @@ pub(crate) async fn run_clock(meta: Rc<Meta>) {
     }
 }
 
+/// Changes the view as [`record_view`] does, as soon as the coordinator is there: nobody else would in this
+/// reign.
+async fn keep_view(
+    meta: &Rc<Meta>,
+    change: impl Fn(&Core, &mut View),
+) -> Result<(), CoordinatorError> {
+    loop {
+        match record_view(meta, &change).await {
+            Err(CoordinatorError::Unavailable(why)) => {
+                tracing::debug!(why, "the view cannot be changed now");
+                meta.env.sleep(VIEW_RETRY).await;
+            }
+            result => return result,
+        }
+    }
+}
+
 /// Changes the view in the coordinator, then here.
-pub(crate) async fn record_view(
+async fn record_view(
     meta: &Rc<Meta>,
     change: impl Fn(&Core, &mut View),
 ) -> Result<(), CoordinatorError> {

@@ -13,7 +13,7 @@ use weft_coordinator::{Coordinator, Embedded};
 use weft_env::{Env, Lock, Task};
 use weft_pair::PairState;
 use weft_rpc::{Connection, Handler, Local, Request};
-use weft_types::{ObjectId, PairId, Sn};
+use weft_types::{Epoch, ObjectId, PairId, Sn};
 use weft_wire::proto::{
     AdmitMemberRequest, DismissMemberRequest, FetchImageRequest, ForceMemberRequest, GroupMessage,
     GroupStatusRequest, Identity, identity::Role,
@@ -324,6 +324,26 @@ impl Server {
                 removed.await;
             }
         }
+    }
+
+    /// The epoch of this server's reign. None: it has none.
+    pub fn reigns_in(&self) -> Option<Epoch> {
+        let reign = self.host.reign()?;
+        Some(reign.core.borrow().epoch)
+    }
+
+    /// The last batch that this member knows to be committed; 0 between two lives.
+    pub fn committed(&self) -> Sn {
+        self.host
+            .member()
+            .map_or(Sn(0), |member| member.committed())
+    }
+
+    /// This member's disk has all that it has ever told others that it had: it counts in an election. False
+    /// between two lives.
+    pub fn is_intact(&self) -> bool {
+        let member = self.host.member();
+        member.is_some_and(|member| member.is_intact())
     }
 
     /// Of the reign, while this server leads and all that was applied is committed.

@@ -1,7 +1,8 @@
 //! Runs a range of seeds, one line each; a single seed with its whole history.
 //!
 //! `cargo run -p weft-sim --example seeds -- 0..100`, `-- 17`, `-- 17 debug`,
-//! `-- 0..9 info MetaKill` for storms of one kind of fault.
+//! `-- 0..9 info MetaKill` for storms of one kind of fault; `-- --members 3 0..100` with three metadata
+//! servers.
 #![allow(clippy::disallowed_macros)]
 
 use std::collections::BTreeMap;
@@ -9,7 +10,13 @@ use weft_sim::cluster::{coverage, faults, workload};
 use weft_sim::{Fault, Options, run};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut members = 1;
+    if let Some(at) = arguments.iter().position(|word| word == "--members") {
+        let said: Vec<String> = arguments.splice(at..at + 2, []).collect();
+        members = said[1].parse().expect("a number of members");
+    }
+    let mut arguments = arguments.into_iter();
     let range = arguments.next().unwrap_or_else(|| "0..20".into());
     let options = Options {
         level: match arguments.next().as_deref() {
@@ -20,6 +27,7 @@ fn main() {
         storm: arguments
             .next()
             .map(|name| Fault::called(&name).expect("a kind of fault")),
+        members,
         ..Options::default()
     };
     let number = |text: &str| text.parse::<u64>().expect("a number");
@@ -74,7 +82,7 @@ fn main() {
     }
     if to - from > 1 {
         let names: Vec<&'static str> = std::iter::once(coverage::CALM)
-            .chain(faults::KINDS.iter().map(|kind| kind.name()))
+            .chain(faults::all(members).map(|kind| kind.name()))
             .collect();
         let (table, zeros) = coverage::render(&reached, workload::OPERATIONS, &names);
         println!("{table}\nnever met: {zeros:?}\nfailed: {failed:?}");

@@ -150,6 +150,7 @@ pub fn measure(setting: &Setting, clients: usize) -> Result<Point, String> {
 
 fn shape(setting: &Setting) -> Shape {
     Shape {
+        members: 1,
         pairs: setting.pairs,
         clients: 0,
         operations: 0,
@@ -209,7 +210,7 @@ async fn scenario(
         node.disk().share_equal_pages();
         link(node);
     }
-    link(&cluster.meta);
+    cluster.meta.iter().for_each(link);
     nodes.iter().for_each(link);
     cluster.start().await?;
     if !setting.is_mirrored {
@@ -249,7 +250,7 @@ async fn scenario(
         return Err("a pair changed its state meanwhile".into());
     }
     // Nobody is to be told of the end of this world.
-    cluster.stop_meta(false);
+    cluster.stop_meta(0, false);
     Ok(((bytes, times), began))
 }
 

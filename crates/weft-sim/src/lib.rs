@@ -21,7 +21,7 @@ pub mod oracle;
 mod rng;
 mod world;
 
-pub use cluster::faults::Kind as Fault;
+pub use cluster::faults::{Happened, Kind as Fault};
 pub use cluster::run::{Options, Report, run};
 pub use coordinator::{CoordinatorClient, CoordinatorFaults, CoordinatorService, SimCoordinator};
 pub use disk::{Disk, DiskFaults};

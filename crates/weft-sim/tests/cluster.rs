@@ -6,6 +6,7 @@
     clippy::disallowed_methods
 )]
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use weft_sim::cluster::coverage::{self, Table};
 use weft_sim::cluster::{faults, workload};
@@ -13,18 +14,23 @@ use weft_sim::{Options, run};
 
 /// Run each time: calm and every kind of fault.
 const FIXED: std::ops::Range<u64> = 0..24;
+/// Run each time with several metadata servers: so many seeds with so many.
+const GROUPS: [(u32, std::ops::Range<u64>); 3] = [(3, 0..14), (2, 0..4), (5, 0..4)];
 /// Seeds that nobody has seen before, run each time. `cargo xtask soak` runs more.
 const FRESH: usize = 2;
 /// See the file itself.
 const KEPT: &str = include_str!("../../../tests/sim-seeds.txt");
 
-fn kept() -> Vec<u64> {
+/// Metadata servers and seeds.
+fn kept() -> Vec<(u32, u64)> {
     KEPT.lines()
         .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
         .map(|line| {
             let (seed, reason) = line.split_once(' ').expect("a seed and a reason");
             assert!(!reason.trim().is_empty(), "seed {seed} without a reason");
-            seed.parse().expect("a seed")
+            let (seed, members) = seed.split_once('/').unwrap_or((seed, "1"));
+            let number = |text: &str| text.parse::<u64>().expect("a number");
+            (number(members) as u32, number(seed))
         })
         .collect()
 }
@@ -55,7 +61,9 @@ fn run_all(table: &mut Table, options: &Options, seeds: impl IntoIterator<Item =
 #[test]
 fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
     let mut seeds: Vec<u64> = FIXED.collect();
-    seeds.extend(kept().into_iter().filter(|seed| !FIXED.contains(seed)));
+    let alone = kept().into_iter().filter(|(members, _)| *members == 1);
+    let alone = alone.map(|(_, seed)| seed);
+    seeds.extend(alone.filter(|seed| !FIXED.contains(seed)));
     let mut table = Table::new();
     run_all(&mut table, &Options::default(), seeds);
     // What the draw of a few dozen seeds leaves out: each fault by itself, often.
@@ -84,10 +92,46 @@ fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
 }
 
 #[test]
+fn several_metadata_servers_keep_their_promises_too() {
+    let mut table = Table::new();
+    let mut all: Vec<(u32, u64)> = GROUPS
+        .into_iter()
+        .flat_map(|(members, seeds)| seeds.map(move |seed| (members, seed)))
+        .collect();
+    let kept = kept().into_iter().filter(|(members, _)| *members > 1);
+    let new: Vec<_> = kept.filter(|kept| !all.contains(kept)).collect();
+    all.extend(new);
+    for members in BTreeSet::from_iter(all.iter().map(|(members, _)| *members)) {
+        let of = all.iter().filter(|(count, _)| *count == members);
+        run_all(&mut table, &with(members), of.map(|(_, seed)| *seed));
+    }
+    // What the draw of so few leaves out.
+    for (number, &kind) in faults::GROUP_KINDS.iter().enumerate() {
+        let options = Options {
+            storm: Some(kind),
+            operations: 60,
+            ..with(3)
+        };
+        run_all(&mut table, &options, [number as u64]);
+    }
+    let met = |kind: &faults::Kind| table.keys().any(|(_, fault)| *fault == kind.name());
+    let never: Vec<_> = faults::GROUP_KINDS.iter().filter(|it| !met(it)).collect();
+    assert!(never.is_empty(), "never met: {never:?}");
+}
+
+fn with(members: u32) -> Options {
+    Options {
+        members,
+        ..Options::default()
+    }
+}
+
+#[test]
 fn fresh_seeds_pass_too() {
     // The standard library's hashers are seeded by the operating system.
-    let seeds = (0..FRESH).map(|_| RandomState::new().build_hasher().finish() % 1_000_000);
-    run_all(&mut Table::new(), &Options::default(), seeds);
+    let seeds = || (0..FRESH).map(|_| RandomState::new().build_hasher().finish() % 1_000_000);
+    run_all(&mut Table::new(), &Options::default(), seeds());
+    run_all(&mut Table::new(), &with(3), seeds());
 }
 
 #[test]
@@ -98,4 +142,6 @@ fn the_same_seed_is_the_same_run() {
         (two.digest, two.steps, two.time)
     );
     assert_ne!(one.digest, run(4, &Options::default()).digest);
+    let (one, two) = (run(3, &with(3)), run(3, &with(3)));
+    assert_eq!((one.digest, one.steps), (two.digest, two.steps));
 }

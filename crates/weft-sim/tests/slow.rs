@@ -21,6 +21,7 @@ const CONNECT_PATIENCE: Duration = SECOND;
 /// A cluster of one pair, with or without its second member.
 async fn cluster(world: &World, is_mirrored: bool) -> Rc<Cluster> {
     let shape = Shape {
+        members: 1,
         pairs: 1,
         clients: 0,
         operations: 0,
@@ -148,7 +149,7 @@ fn who_reads_what_another_has_written_waits_for_no_timer() {
     });
     world.clone().block_on(async move {
         let cluster = cluster(&world, true).await;
-        for node in cluster.data.iter().flatten().chain([&cluster.meta]) {
+        for node in cluster.data.iter().flatten().chain(&cluster.meta) {
             node.disk().set_faults(DiskFaults {
                 sync_nanos: 1_000..2_000,
                 ..DiskFaults::default()

@@ -78,7 +78,7 @@ pub(crate) struct Member {
     gate: Rc<Gate>,
     /// The name space, while this member does not lead.
     follower: RefCell<Option<Follower>>,
-    /// The follower is not what the journal says: the life ends when this has been written.
+    /// What the follower had applied is not in the journal any more: the life ends when this has been written.
     rebuilds_after: Cell<Option<u64>>,
     reign: RefCell<Option<Rc<Meta>>>,
     over: OnceCell<Ended>,
@@ -222,6 +222,17 @@ impl Member {
     /// All up to this batch is committed, as far as this member knows.
     pub(crate) fn committed(&self) -> Sn {
         self.engine.borrow().committed()
+    }
+
+    /// All up to this batch is committed, and on this member's disk.
+    pub(crate) fn imageable(&self) -> Sn {
+        let engine = self.engine.borrow();
+        engine.committed().min(engine.durable())
+    }
+
+    /// Its disk has all that this member has ever told others that it had.
+    pub(crate) fn is_intact(&self) -> bool {
+        self.engine.borrow().is_intact()
     }
 
     /// The digest of the name space, if that is as after batch `sn` and has no more than so many inodes.
@@ -516,11 +527,14 @@ impl Member {
                 batches.push(batch.clone());
             }
         }
-        if let Some(follower) = &mut *self.follower.borrow_mut() {
-            if !follower.cut_after(base) {
-                tracing::info!(after = %base, "discarding what was applied");
-                self.rebuilds_after.set(Some(number));
-            }
+        let mut following = self.follower.borrow_mut();
+        if following.as_mut().is_some_and(|it| !it.cut_after(base)) {
+            tracing::info!(after = %base, "discarding what was applied");
+            self.rebuilds_after.set(Some(number));
+            // It is no state of this journal: nothing more is applied to it, and nobody may look at it.
+            following.take();
+        }
+        if let Some(follower) = &mut *following {
             for batch in std::mem::take(&mut carried.read) {
                 if batch.sn > base.0 && batch.sn <= last.0 {
                     self.count_entries(&batch);
@@ -529,6 +543,7 @@ impl Member {
             }
             self.taken.notify_one();
         }
+        drop(following);
         self.writer.write(number, base, sealed);
     }
 

@@ -1,23 +1,24 @@
 //! The nodes of a cluster, and starting and stopping what runs on them.
 
+mod members;
+
 use super::coverage::Coverage;
 use super::workload::{Life, Shared, Worker};
 use crate::invariants::Watch;
 use crate::invariants::no_two_serve::Stance;
 use crate::oracle::history::{ClientId, History, Outcome, Reply};
 use crate::rng::Rng;
-use crate::{Node, World};
+use crate::{CoordinatorService, Node, World};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
-use weft_types::{ObjectId, PairId, Sn};
 
 /// The cluster's id.
 pub(super) const CLUSTER: &str = "sim";
-/// Where the metadata server listens.
-pub(super) const META_ADDRESS: &str = "meta:7400";
+/// Where a data server keeps what it has.
+pub(super) const DATA_DIR: &str = "/srv/data";
 /// What a client had sent when it died takes effect within this time: cuts that hold it end, and so
 /// do the terms of others whose leases it waits for.
 const LATE: Duration = Duration::from_secs(15);
@@ -25,6 +26,8 @@ const LATE: Duration = Duration::from_secs(15);
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
 pub struct Shape {
+    /// Metadata servers, all of one replica group.
+    pub members: u32,
     /// Pairs of data servers.
     pub pairs: u32,
     /// Clients.
@@ -58,16 +61,18 @@ pub struct Cluster {
     pub shape: Shape,
     /// What its clients share.
     pub shared: Shared,
-    /// The metadata server's node.
-    pub meta: Node,
+    /// The metadata servers' nodes.
+    pub meta: Vec<Node>,
+    /// What the metadata servers share, if there are several. One alone keeps its view in a file.
+    pub coordinator: Option<CoordinatorService>,
     /// The data servers' nodes.
     pub data: Vec<[Node; 2]>,
     /// The clients' nodes.
     pub clients: Vec<Node>,
     watch: Rc<Watch>,
-    /// The metadata server has been started once.
+    /// The only metadata server has been started once.
     has_begun: Cell<bool>,
-    meta_server: Slot<weft_meta::Server>,
+    meta_servers: Vec<Slot<weft_meta::Server>>,
     data_servers: Vec<[Slot<weft_data::Server>; 2]>,
     /// Lives of clients so far.
     next_client: Cell<ClientId>,
@@ -98,22 +103,30 @@ impl Cluster {
         let data: Vec<[Node; 2]> = (0..shape.pairs)
             .map(|pair| [0, 1].map(|member| world.node(&format!("data{pair}.{member}"))))
             .collect();
-        let meta = world.node("meta");
-        for node in std::iter::once(&meta).chain(data_nodes(&data)) {
-            prepare_disk(node);
+        let meta: Vec<Node> = match shape.members {
+            1 => vec![world.node("meta")],
+            members => (1..=members)
+                .map(|member| world.node(&format!("meta{member}")))
+                .collect(),
+        };
+        // Whoever installs a server makes its directories.
+        for node in &meta {
+            node.disk().make_durable_dir(members::DIR);
         }
         for node in data_nodes(&data) {
+            node.disk().make_durable_dir(DATA_DIR);
             node.disk().set_capacity(shape.room);
         }
         Cluster {
             world: world.clone(),
             shared,
+            meta_servers: meta.iter().map(|_| Slot::default()).collect(),
+            coordinator: (meta.len() > 1).then(|| CoordinatorService::new(world)),
             meta,
             data,
             clients,
             watch: Rc::default(),
             has_begun: Cell::new(false),
-            meta_server: Slot::default(),
             data_servers: (0..shape.pairs).map(|_| Default::default()).collect(),
             next_client: Cell::new(1),
             lives: RefCell::new(vec![0; shape.clients as usize]),
@@ -133,44 +146,6 @@ impl Cluster {
         std::mem::take(&mut *self.exits.borrow_mut())
     }
 
-    /// Starts (or starts again) the metadata server.
-    pub fn start_meta(&self) {
-        let settings = weft_meta::Settings {
-            dir: "/srv/meta".into(),
-            listen: META_ADDRESS.into(),
-            cluster_id: CLUSTER.into(),
-            session_term_ms: self.shape.session_term.as_millis() as u64,
-            ..self.shape.meta.clone()
-        };
-        let slot = self.meta_server.clone();
-        let exits = self.exits.clone();
-        if self.meta.is_running() {
-            self.stop_meta(false);
-        }
-        let (watch, clock) = (self.watch.clone(), self.shared.clock.clone());
-        let is_new = !self.has_begun.replace(true);
-        self.meta.start(|env| async move {
-            if !is_new {
-                let found = weft_meta::on_disk(&env, &settings).await;
-                let found = found.map_err(|error| error.to_string());
-                watch.recovered(clock.now() as f64 / 1e9, found);
-            }
-            match weft_meta::start(env, settings).await {
-                Ok(server) => {
-                    slot.replace(Some(server));
-                }
-                Err(error) => exits
-                    .borrow_mut()
-                    .push(("meta".to_owned(), error.to_string())),
-            }
-        });
-    }
-
-    /// True while the metadata server serves.
-    pub fn meta_serves(&self) -> bool {
-        self.meta.is_running() && !self.meta.is_paused() && self.meta_server.borrow().is_some()
-    }
-
     /// Starts (or starts again) a data server.
     pub fn start_data(&self, pair: usize, member: usize) {
         let node = &self.data[pair][member];
@@ -178,11 +153,11 @@ impl Cluster {
             self.stop_data(pair, member, false);
         }
         let settings = weft_data::Settings {
-            dir: "/srv/data".into(),
+            dir: DATA_DIR.into(),
             listen: format!("{}:7000", node.name()),
             pair: pair as u32,
             member: member as u32,
-            meta: vec![META_ADDRESS.into()],
+            meta: self.meta_addresses(2 * pair + member),
             cluster_id: CLUSTER.into(),
             ..self.shape.data.clone()
         };
@@ -218,6 +193,11 @@ impl Cluster {
         self.watch.look(self);
     }
 
+    /// Looks at who leads, which costs little.
+    pub fn look_who_leads(&self) {
+        self.watch.look_who_leads(self);
+    }
+
     /// The first thing that was seen not to be as it must.
     ///
     /// # Errors
@@ -243,9 +223,11 @@ impl Cluster {
     /// What everybody has been told of the pairs.
     pub(crate) fn told_states(&self) -> Vec<(String, PairState)> {
         let mut told = Vec::new();
-        if let Some(server) = &*self.meta_server.borrow() {
-            let states = server.pair_states().into_iter().flatten();
-            told.extend(states.map(|state| (self.meta.name(), state)));
+        if let Some(active) = self.active() {
+            let server = self.meta_servers[active].borrow();
+            let states = server.as_ref().and_then(weft_meta::Server::pair_states);
+            let states = states.into_iter().flatten();
+            told.extend(states.map(|state| (self.meta[active].name(), state)));
         }
         for (pair, members) in self.data.iter().enumerate() {
             for (member, node) in members.iter().enumerate() {
@@ -279,17 +261,6 @@ impl Cluster {
             leases.map(move |believed| (index, believed))
         };
         self.living().into_iter().flat_map(of).collect()
-    }
-
-    /// The metadata server's newest batch and digest, if all is committed and this batch is not `known`.
-    pub(crate) fn digest_unless(&self, known: impl Fn(Sn) -> bool) -> Option<(Sn, u128)> {
-        let server = self.meta_server.borrow();
-        let server = server.as_ref()?;
-        let sn = server.newest();
-        if known(sn) {
-            return None;
-        }
-        Some((sn, server.digest()?))
     }
 
     /// The store of a data server that runs.
@@ -330,19 +301,6 @@ impl Cluster {
         text
     }
 
-    /// See [`weft_meta::Server::removed_pairs`]; none while the metadata server does not run, too.
-    pub fn removed_pairs(&self) -> Option<Vec<usize>> {
-        let server = self.meta_server.borrow();
-        let removed = server.as_ref()?.removed_pairs()?.into_iter();
-        Some(removed.map(|pair| pair.0 as usize).collect())
-    }
-
-    /// See [`weft_meta::Server::names_object`]; none while the metadata server does not run, too.
-    pub fn names_object(&self, pair: usize, object: ObjectId) -> Option<bool> {
-        let server = self.meta_server.borrow();
-        server.as_ref()?.names_object(PairId(pair as u32), object)
-    }
-
     /// Waits until the cluster serves.
     ///
     /// # Errors
@@ -352,22 +310,16 @@ impl Cluster {
         while !self.meta_serves() || (0..self.data.len()).any(|pair| !self.is_whole(pair)) {
             if self.world.now() > until {
                 return Err(format!(
-                    "the cluster does not converge: meta serves {}, exits {:?}, {}",
+                    "the cluster does not converge: meta serves {}, exits {:?}, {}, {}",
                     self.meta_serves(),
                     self.exits,
+                    self.describe_members(),
                     self.describe_pairs()
                 ));
             }
             self.world.sleep(Duration::from_millis(5)).await;
         }
         Ok(())
-    }
-
-    /// Kills the metadata server, or cuts its machine's power.
-    pub fn stop_meta(&self, power: bool) {
-        stop(&self.meta, power);
-        // Only now, when nothing that its destructors do has an effect.
-        self.meta_server.take();
     }
 
     /// Starts a new life of a client: it goes on with the operations that are left.
@@ -401,12 +353,15 @@ impl Cluster {
     /// # Errors
     /// If they do not come to serve.
     pub async fn start(&self) -> Result<(), String> {
-        self.start_meta();
+        self.start_metas();
         for pair in 0..self.data.len() {
             self.start_data(pair, 0);
             self.start_data(pair, 1);
         }
         self.ready().await?;
+        if self.coordinator.is_some() {
+            self.members_become_whole().await?;
+        }
         let env = self.world.node("admin").env();
         let client = Client::connect(env, self.client_settings("admin"))
             .await
@@ -429,7 +384,7 @@ impl Cluster {
     /// Settings for a client of this cluster.
     pub fn client_settings(&self, name: &str) -> weft_client::Settings {
         weft_client::Settings {
-            meta: vec![META_ADDRESS.into()],
+            meta: self.meta_addresses(name.bytes().map(usize::from).sum()),
             cluster_id: CLUSTER.into(),
             name: name.into(),
             ..self.shape.client.clone()
@@ -463,8 +418,7 @@ impl Cluster {
     /// Writes down which sessions of dead clients the service has ended meanwhile: what depends on
     /// them is known the better, the earlier that is.
     pub fn watch_sessions(&self) {
-        let server = self.meta_server.borrow();
-        let Some(open) = server.as_ref().and_then(weft_meta::Server::sessions) else {
+        let Some(Some(open)) = self.at_active(weft_meta::Server::sessions) else {
             return;
         };
         let now = self.shared.clock.now();
@@ -500,16 +454,6 @@ impl Cluster {
 
 fn data_nodes(data: &[[Node; 2]]) -> impl Iterator<Item = &Node> {
     data.iter().flatten()
-}
-
-/// Whoever installs a server makes its directories.
-fn prepare_disk(node: &Node) {
-    let service = if node.name() == "meta" {
-        "/srv/meta"
-    } else {
-        "/srv/data"
-    };
-    node.disk().make_durable_dir(service);
 }
 
 fn stop(node: &Node, power: bool) {

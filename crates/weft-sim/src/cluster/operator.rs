@@ -2,7 +2,7 @@
 //! while clients work and faults come. The files are moved by the movers that run beside the data
 //! servers (`docs/protocols/relayout.md`).
 
-use super::builder::{CLUSTER, Cluster, META_ADDRESS};
+use super::builder::{CLUSTER, Cluster};
 use crate::invariants;
 use crate::rng::Rng;
 use std::cell::RefCell;
@@ -13,13 +13,13 @@ use weft_client::Policy;
 use weft_env::Env;
 use weft_rpc::{CallError, Connection, Local};
 use weft_types::ROOT_INO;
-use weft_wire::Rpc;
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::job::What;
 use weft_wire::proto::{
     AdmitPairRequest, CancelJobRequest, DrainPair, Durability, Identity, Job, JobStatus,
     JobsRequest, LossesRequest, Protocol, Rebalance, RelayTree, StartJobRequest,
 };
+use weft_wire::{Failed, Rpc};
 
 /// One run in so many has no jobs: its movers only ask for work.
 const IDLE_ONCE_IN: u64 = 3;
@@ -43,6 +43,11 @@ const PROTOCOLS: [Protocol; 5] = [
     Protocol::Hybrid,
 ];
 const DURABILITIES: [Durability; 2] = [Durability::Memory, Durability::Disk];
+
+/// It was asked whoever does not lead any more.
+fn is_elsewhere(failed: &CallError) -> bool {
+    matches!(failed, CallError::Failed(Failed::NotActive { .. }))
+}
 
 /// The operator of a cluster.
 pub struct Operator {
@@ -90,10 +95,14 @@ impl Operator {
             },
         };
         let refuse = Rc::new(|_: &Connection, request: weft_rpc::Request| {
-            let refused = weft_wire::Failed::Refused("an operator answers nothing".into());
+            let refused = Failed::Refused("an operator answers nothing".into());
             request.replier.fail(refused);
         });
-        let connecting = weft_rpc::connect(&self.env, META_ADDRESS, &local, refuse);
+        let Some(active) = self.cluster.active_address() else {
+            self.env.sleep(LOOK_EVERY).await;
+            return None;
+        };
+        let connecting = weft_rpc::connect(&self.env, &active, &local, refuse);
         let connection = self.env.timeout(PATIENCE, connecting).await.ok()?.ok()?;
         self.connection.replace(Some(connection.clone()));
         Some(connection)
@@ -106,7 +115,7 @@ impl Operator {
         let answer = self.env.timeout(PATIENCE, call).await;
         match answer {
             Ok(Ok((reply, _))) => Some(Ok(reply)),
-            Ok(Err(failed @ CallError::Failed(_))) => Some(Err(failed)),
+            Ok(Err(failed @ CallError::Failed(_))) if !is_elsewhere(&failed) => Some(Err(failed)),
             Ok(Err(_)) | Err(_) => {
                 if let Some(connection) = self.connection.take() {
                     connection.close("no answer");

@@ -34,6 +34,8 @@ pub struct Options {
     pub level: tracing::Level,
     /// Pairs of data servers; none: as the seed draws it.
     pub pairs: Option<u32>,
+    /// Metadata servers. (Seeds say nothing of that, or those that are kept would mean something else.)
+    pub members: u32,
 }
 
 impl Default for Options {
@@ -44,6 +46,7 @@ impl Default for Options {
             storm: None,
             level: tracing::Level::INFO,
             pairs: None,
+            members: 1,
         }
     }
 }
@@ -70,6 +73,8 @@ pub struct Report {
     pub coverage: Table,
     /// Kinds of faults.
     pub kinds: Vec<Kind>,
+    /// Those that were done; none of a run that was broken off.
+    pub faults: Vec<Happened>,
     /// The last lines of the log.
     pub log: Vec<LogLine>,
     /// What clients did.
@@ -80,6 +85,8 @@ pub struct Report {
 const STORM_PAUSE_MS: u64 = 1_000;
 /// Time between two looks at what must hold all through a run.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// And at who of several leads.
+const LOOK_WHO_LEADS_EVERY: Duration = Duration::from_millis(1);
 /// Disks with room for everything. A client that closes a file need not wait.
 const ROOM_PLENTY: u64 = 1 << 40;
 /// So little that every close waits, and more than the files of a run take.
@@ -132,8 +139,13 @@ pub fn run(seed: u64, options: &Options) -> Report {
     let storm = options
         .storm
         .map_or(String::new(), |kind| format!(" --storm {kind:?}"));
-    let failure =
-        failure.map(|why| format!("{why}\nto see it again: cargo xtask sim --seed {seed}{storm}"));
+    let members = match options.members {
+        1 => String::new(),
+        members => format!(" --members {members}"),
+    };
+    let failure = failure.map(|why| {
+        format!("{why}\nto see it again: cargo xtask sim --seed {seed}{members}{storm}")
+    });
     let progress = progress.take();
     Report {
         seed,
@@ -145,6 +157,7 @@ pub fn run(seed: u64, options: &Options) -> Report {
         operations: progress.operations,
         coverage: progress.coverage,
         kinds: progress.kinds,
+        faults: progress.happened.unwrap_or_default(),
         log: logs.lines(),
         history: progress.history,
     }
@@ -168,6 +181,7 @@ pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
         ROOM_PLENTY
     };
     Shape {
+        members: options.members,
         room,
         pairs,
         clients: 2 + rng.below(3) as u32,
@@ -241,7 +255,7 @@ fn scenario(
         noted.coverage = cluster.shared.coverage.table();
         noted.operations = cluster.shared.history.next();
         noted.history = cluster.shared.history.records();
-        (noted.happened.take(), noted.reader)
+        (noted.happened.clone(), noted.reader)
     };
     let records = cluster.shared.history.records();
     let errors = cluster.shared.history.errors();
@@ -249,6 +263,10 @@ fn scenario(
     let patience = Duration::from_millis(patience);
     let judged = invariants::reads_linearize::check(records.clone()).map(|undecided| {
         noted.borrow_mut().undecided = undecided;
+    });
+    let happened = happened.map(|happened| match cluster.meta.len() {
+        1 => happened,
+        _ => with_takeovers(happened),
     });
     // A run that was broken off does not know what explains them.
     let (errors, told) = match &happened {
@@ -279,6 +297,18 @@ fn scenario(
     }
 }
 
+/// By which one of several metadata servers may have been replaced: that is for clients what a death of the
+/// only one is.
+fn with_takeovers(happened: Vec<Happened>) -> Vec<Happened> {
+    let takes_over = happened.iter().filter(|fault| fault.kind.takes_over());
+    let deaths = takes_over.map(|fault| Happened {
+        kind: Kind::MetaKill,
+        from: fault.from,
+    });
+    let deaths: Vec<Happened> = deaths.collect();
+    happened.into_iter().chain(deaths).collect()
+}
+
 /// Looks at the cluster again and again, until something is not as it must be.
 async fn watch(cluster: &Cluster) -> String {
     loop {
@@ -286,7 +316,12 @@ async fn watch(cluster: &Cluster) -> String {
         if let Err(broken) = cluster.verdict() {
             return broken;
         }
-        cluster.world.sleep(LOOK_EVERY).await;
+        let until = cluster.world.now() + LOOK_EVERY;
+        while cluster.meta.len() > 1 && cluster.world.now() + LOOK_WHO_LEADS_EVERY < until {
+            cluster.world.sleep(LOOK_WHO_LEADS_EVERY).await;
+            cluster.look_who_leads();
+        }
+        cluster.world.sleep(until - cluster.world.now()).await;
     }
 }
 
@@ -324,8 +359,14 @@ async fn story(
     let reader = read_all(cluster).await?;
     noted.borrow_mut().reader = Some(reader);
     cluster.look();
-    // What it finds on its disk then is compared with what ran.
-    cluster.start_meta();
+    // What they find on their disks then is compared with what ran.
+    if cluster.coordinator.is_some() {
+        cluster.members_become_whole().await?;
+        cluster.look();
+        (0..cluster.meta.len()).for_each(|member| cluster.stop_meta(member, false));
+        cluster.compare_disks().await?;
+    }
+    cluster.start_metas();
     cluster.ready().await?;
     copies
 }

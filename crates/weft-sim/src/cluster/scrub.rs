@@ -1,7 +1,7 @@
 //! Orders a scrub of every pair, as an operator does: what bit flips and failing disks have left is
 //! to be healed from the twin before the copies are compared.
 
-use super::builder::{CLUSTER, Cluster, META_ADDRESS};
+use super::builder::{CLUSTER, Cluster};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_rpc::{Connection, Handler, Local, Payload};
@@ -31,7 +31,8 @@ pub async fn run(cluster: &Cluster) -> Result<(), String> {
         let why = "an operator answers nothing".into();
         request.replier.fail(Failed::Refused(why));
     });
-    let connection = weft_rpc::connect(&env, META_ADDRESS, &local, refuse)
+    let active = cluster.active_address().ok_or("nobody leads")?;
+    let connection = weft_rpc::connect(&env, &active, &local, refuse)
         .await
         .map_err(|error| format!("the operator cannot connect: {error}"))?;
     let work = async {

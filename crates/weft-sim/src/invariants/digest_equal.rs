@@ -1,5 +1,7 @@
-//! Equal sn, equal digest (design.md section 5): the state that image and journal give is the one that
-//! ran, whenever the metadata server was killed, and holds everything that had been committed.
+//! Equal sn, equal digest (design.md section 5): each metadata server that has applied what is committed,
+//! and no more, has the state that every other one has, or had, after that batch. The state that image and
+//! journal of an only server give is the one that ran, whenever it was killed, and holds everything that
+//! had been committed.
 
 use crate::cluster::builder::Cluster;
 use std::collections::BTreeMap;
@@ -7,23 +9,39 @@ use weft_types::Sn;
 
 /// Digests by the batch that they speak of.
 #[derive(Default)]
-pub struct Digests(BTreeMap<Sn, u128>);
+pub struct Digests {
+    known: BTreeMap<Sn, u128>,
+    /// The batch after which each server was looked at last: a digest costs a walk through all inodes.
+    looked: BTreeMap<usize, Sn>,
+}
 
-/// Notes the digest of the metadata server that runs, if everything there is committed.
+/// Compares the digests of the metadata servers that run with what was seen of others, or earlier.
 ///
 /// # Errors
 /// If another one was seen for that batch.
 pub fn check(cluster: &Cluster, digests: &mut Digests) -> Result<(), String> {
-    match cluster.digest_unless(|sn| digests.0.contains_key(&sn)) {
-        Some((sn, digest)) => digests.ran(sn, digest),
-        None => Ok(()),
+    for member in 0..cluster.meta.len() {
+        // A server that was started again has read its state anew.
+        let Some(committed) = cluster.committed(member) else {
+            digests.looked.remove(&member);
+            continue;
+        };
+        if digests.looked.get(&member) == Some(&committed) {
+            continue;
+        }
+        if let Some((sn, digest)) = cluster.replica(member) {
+            digests.looked.insert(member, sn);
+            let judged = digests.ran(sn, digest);
+            judged.map_err(|why| format!("{}: {why}", cluster.meta[member].name()))?;
+        }
     }
+    Ok(())
 }
 
 impl Digests {
     /// The state that runs is this one; everything in it is committed.
     fn ran(&mut self, sn: Sn, digest: u128) -> Result<(), String> {
-        let known = *self.0.entry(sn).or_insert(digest);
+        let known = *self.known.entry(sn).or_insert(digest);
         if known == digest {
             Ok(())
         } else {
@@ -35,7 +53,7 @@ impl Digests {
 
     /// Image and journal say this.
     pub fn found(&mut self, sn: Sn, digest: u128) -> Result<(), String> {
-        let newest = self.0.keys().next_back().copied().unwrap_or_default();
+        let newest = self.known.keys().next_back().copied().unwrap_or_default();
         if sn < newest {
             return Err(format!(
                 "image and journal end with batch {sn}, but {newest} was committed"

@@ -72,7 +72,7 @@ fn judge(
                 Err("no disk failed, the session was not lost, and it did not wait its patience")
             }
         }
-        libc::ENOSPC if before(&[Kind::DiskFull]) => Ok(()),
+        libc::ENOSPC if before(&[Kind::DiskFull, Kind::MetaFull]) => Ok(()),
         libc::ENOSPC => Err("no disk has been full"),
         libc::EDEADLK if !is_circle(records, record) => Err("nobody else waited"),
         errno if may_give(&record.op, errno) => Ok(()),

@@ -8,6 +8,7 @@ pub mod epochs_rise;
 pub mod errors_are_errnos;
 pub mod leases_exclude;
 pub mod losses_named;
+pub mod no_two_lead;
 pub mod no_two_serve;
 pub mod no_unexpected_logs;
 pub mod objects_named;
@@ -16,6 +17,7 @@ pub mod reads_linearize;
 use crate::cluster::builder::Cluster;
 use digest_equal::Digests;
 use epochs_rise::Epochs;
+use no_two_lead::Reigns;
 use std::cell::RefCell;
 use weft_types::Sn;
 
@@ -24,12 +26,20 @@ use weft_types::Sn;
 pub struct Watch {
     epochs: RefCell<Epochs>,
     digests: RefCell<Digests>,
+    reigns: RefCell<Reigns>,
     broken: RefCell<Option<String>>,
 }
 
 impl Watch {
+    /// Looks at who leads now.
+    pub fn look_who_leads(&self, cluster: &Cluster) {
+        let judged = self.reigns.borrow_mut().judge(&cluster.stances());
+        self.note(cluster.world.now().as_secs_f64(), judged);
+    }
+
     /// Looks at the cluster as it is now.
     pub fn look(&self, cluster: &Cluster) {
+        self.look_who_leads(cluster);
         let all = no_two_serve::check(cluster)
             .and_then(|()| leases_exclude::check(cluster))
             .and_then(|()| epochs_rise::check(cluster, &mut self.epochs.borrow_mut()))
@@ -120,10 +130,9 @@ mod tests {
     #[test]
     fn a_metadata_server_that_comes_back_with_another_disk_is_found() {
         let found = broken(2, async |cluster: Rc<Cluster>| {
-            cluster.stop_meta(true);
-            cluster.meta.disk().wipe();
-            cluster.meta.disk().make_durable_dir("/srv/meta");
-            cluster.start_meta();
+            cluster.stop_meta(0, true);
+            cluster.wipe_meta(0);
+            cluster.start_meta(0);
             cluster.world.sleep(std::time::Duration::from_secs(1)).await;
             cluster.verdict()
         });
@@ -134,8 +143,8 @@ mod tests {
     #[test]
     fn a_metadata_server_that_comes_back_whole_is_not() {
         let found = broken(2, async |cluster: Rc<Cluster>| {
-            cluster.stop_meta(true);
-            cluster.start_meta();
+            cluster.stop_meta(0, true);
+            cluster.start_meta(0);
             let ready = cluster.ready().await;
             cluster.look();
             ready.and_then(|()| cluster.verdict())

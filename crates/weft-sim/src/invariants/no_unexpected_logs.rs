@@ -40,6 +40,8 @@ const BAD_BLOCKS: &[Kind] = &[
     Kind::DataPower,
 ];
 const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
+const META_FULL: &[Kind] = &[Kind::MetaFull];
+const META_DISK: &[Kind] = &[Kind::MetaDiskError];
 
 /// How a message begins, and any one of the faults that explain it.
 const EXPLAINED: &[(&str, &[Kind])] = &[
@@ -114,6 +116,18 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("what was lost cannot be taken back", BAD_BLOCKS),
     // A power cut left records out of order; everything is compared then.
     ("the modified list is damaged", &[Kind::DataPower]),
+    // A metadata server's disk has no room for a while, or fails: others have the journal, too.
+    ("the journal's disk is full", META_FULL),
+    ("writing an image failed", META_FULL),
+    ("size and times were not taken", META_FULL),
+    ("the journal cannot be written", META_DISK),
+    ("this server takes no part in its group", META_DISK),
+    ("a server could not be started", META_FULL),
+    ("a server could not be started", META_DISK),
+    // Where it notes that its journal is whole.
+    ("a restart of this server will not count", META_FULL),
+    ("a restart of this server will not count", META_DISK),
+    ("writing an image failed", META_DISK),
     // That is what being stopped is.
     ("this server stood still", &[Kind::MetaPause]),
 ];
@@ -125,7 +139,7 @@ const NOT_MOVED: &str = "a file cannot be moved now";
 const NOT_MOVED_FOR: &[(&str, &[&[Kind]])] = &[
     // A pair, or the service, was away for a mover's patience; or what is to be copied cannot be read.
     ("Input/output error", &[CONNECTION_ENDS, DISKS, BAD_BLOCKS]),
-    ("No space left", &[DISKS]),
+    ("No space left", &[DISKS, META_FULL]),
 ];
 
 /// What the servers of a pair are to say that the run's operator has drained, until it lets them in again.

@@ -3,115 +3,28 @@
 //! Every run draws a few kinds of faults and how often they come. Each fault has an end; several
 //! may be in force at a time. What takes data away (a power cut, a flipped bit, a new disk) only
 //! hits a member whose twin is there and current.
+//!
+//! What befalls metadata servers is in `metas.rs`.
 
-use super::builder::Cluster;
+mod kind;
+mod metas;
+
+pub use kind::{GROUP_KINDS, KINDS, Kind, all};
+
+use super::builder::{Cluster, DATA_DIR};
 use crate::rng::Rng;
 use crate::{DiskFaults, Pace};
+use metas::Metas;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How often the scenario looks at the clock, at most.
 const TICK: Duration = Duration::from_millis(50);
-/// A kind of fault. Each is a column of the table of what was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Kind {
-    MetaKill,
-    MetaPower,
-    MetaPause,
-    ClientKill,
-    ClientPause,
-    ClientCut,
-    Cut,
-    OneWayCut,
-    Slow,
-    Reset,
-    ClockJump,
-    DataKill,
-    DataPower,
-    DataPause,
-    DataCut,
-    Wipe,
-    DiskFull,
-    DiskError,
-    DiskHang,
-    BitFlip,
-}
-
-/// All kinds.
-pub const KINDS: &[Kind] = &[
-    Kind::MetaKill,
-    Kind::MetaPower,
-    Kind::MetaPause,
-    Kind::ClientKill,
-    Kind::ClientPause,
-    Kind::ClientCut,
-    Kind::Cut,
-    Kind::OneWayCut,
-    Kind::Slow,
-    Kind::Reset,
-    Kind::ClockJump,
-    Kind::DataKill,
-    Kind::DataPower,
-    Kind::DataPause,
-    Kind::DataCut,
-    Kind::Wipe,
-    Kind::DiskFull,
-    Kind::DiskError,
-    Kind::DiskHang,
-    Kind::BitFlip,
-];
-
-impl Kind {
-    fn is_of_data(self) -> bool {
-        self >= Kind::DataKill
-    }
-
-    /// The weak member has bad blocks, or may have: its twin must be there.
-    fn needs_twin(self) -> bool {
-        matches!(self, Kind::BitFlip | Kind::DiskError)
-    }
-
-    /// The kind that is called this in code, as in the line that says how to see a run again.
-    pub fn called(name: &str) -> Option<Kind> {
-        KINDS
-            .iter()
-            .copied()
-            .find(|kind| format!("{kind:?}") == name)
-    }
-
-    /// Its column's title.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::MetaKill => "meta kill",
-            Kind::MetaPower => "meta power",
-            Kind::MetaPause => "meta stop",
-            Kind::ClientKill => "client kill",
-            Kind::ClientPause => "client stop",
-            Kind::ClientCut => "client cut",
-            Kind::Cut => "cut",
-            Kind::OneWayCut => "one-way cut",
-            Kind::Slow => "slow link",
-            Kind::Reset => "reset",
-            Kind::ClockJump => "clock jump",
-            Kind::DataKill => "data kill",
-            Kind::DataPower => "data power",
-            Kind::DataPause => "data stop",
-            Kind::DataCut => "data cut",
-            Kind::Wipe => "new disk",
-            Kind::DiskFull => "disk full",
-            Kind::DiskError => "disk error",
-            Kind::DiskHang => "disk hang",
-            Kind::BitFlip => "bit flip",
-        }
-    }
-}
 
 /// What ends a fault.
 #[derive(Clone, Debug)]
 enum End {
-    StartMeta,
-    ResumeMeta,
+    Meta(metas::End),
     StartClient(usize),
     ResumeClient(usize),
     Heal(String, String),
@@ -154,6 +67,7 @@ pub struct Faults<'a> {
     ends: BTreeMap<(u64, u64), (Kind, End)>,
     next: u64,
     pairs: Vec<PairTrouble>,
+    metas: Metas,
     count: u64,
     happened: Vec<Happened>,
 }
@@ -162,7 +76,10 @@ impl<'a> Faults<'a> {
     /// Draws the kinds and their rate, where `only` and `pause_ms` do not give them.
     pub fn new(cluster: &'a Cluster, only: Option<&[Kind]>, pause_ms: Option<u64>) -> Faults<'a> {
         let mut rng = cluster.world.rng("faults");
-        let mut kinds: Vec<Kind> = only.unwrap_or(KINDS).to_vec();
+        let mut kinds: Vec<Kind> = match only {
+            Some(only) => only.to_vec(),
+            None => all(cluster.meta.len() as u32).collect(),
+        };
         if only.is_none() {
             // One run in ten is calm; the others have a few kinds each, so that each kind also
             // comes without all the others.
@@ -195,6 +112,7 @@ impl<'a> Faults<'a> {
             kinds,
             pairs,
             mean_pause_ms,
+            metas: Metas::new(cluster),
             ends: BTreeMap::new(),
             next: 0,
             count: 0,
@@ -232,7 +150,7 @@ impl<'a> Faults<'a> {
             }
             if now >= self.next {
                 if let Some(&kind) = self.rng.choose(&self.kinds.clone()) {
-                    self.begin(kind);
+                    self.begin(kind).await;
                 }
                 self.plan_next();
             }
@@ -254,8 +172,10 @@ impl<'a> Faults<'a> {
     fn restart_exited(&self) {
         for (node, why) in self.cluster.take_exits() {
             tracing::warn!(node, why, "a server could not be started: trying again");
-            if node == "meta" {
-                self.cluster.start_meta();
+            for (member, meta) in self.cluster.meta.iter().enumerate() {
+                if meta.name() == node {
+                    self.cluster.start_meta(member);
+                }
             }
             for (pair, members) in self.cluster.data.iter().enumerate() {
                 for (member, data) in members.iter().enumerate() {
@@ -267,9 +187,9 @@ impl<'a> Faults<'a> {
         }
     }
 
-    fn begin(&mut self, kind: Kind) {
+    async fn begin(&mut self, kind: Kind) {
         let cluster = self.cluster;
-        let length_ms = match self.rng.below(4) {
+        let mut length_ms = match self.rng.below(4) {
             0 => self.rng.below(20),
             1..=2 => self.rng.below(800),
             _ => self.rng.below(4_000),
@@ -280,19 +200,15 @@ impl<'a> Faults<'a> {
                 Some(end) => end,
                 None => return,
             },
-            Kind::MetaKill | Kind::MetaPower => {
-                if !cluster.meta.is_running() || cluster.meta.is_paused() {
-                    return;
+            _ if kind.is_of_meta() => {
+                let rng = &mut self.rng;
+                match self.metas.begin(cluster, rng, kind, length_ms).await {
+                    Some((end, length)) => {
+                        length_ms = length;
+                        End::Meta(end)
+                    }
+                    None => return,
                 }
-                cluster.stop_meta(kind == Kind::MetaPower);
-                End::StartMeta
-            }
-            Kind::MetaPause => {
-                if !cluster.meta.is_running() || cluster.meta.is_paused() {
-                    return;
-                }
-                cluster.meta.pause();
-                End::ResumeMeta
             }
             Kind::ClientKill => {
                 if !cluster.clients[client].is_running() || cluster.clients[client].is_paused() {
@@ -351,8 +267,11 @@ impl<'a> Faults<'a> {
         let from = self.now();
         self.happened.push(Happened { kind, from });
         cluster.look();
+        self.end_at(self.now() + length_ms * 1_000_000, kind, end);
+    }
+
+    fn end_at(&mut self, at: u64, kind: Kind, end: End) {
         self.count += 1;
-        let at = self.now() + length_ms * 1_000_000;
         self.ends.insert((at, self.count), (kind, end));
     }
 
@@ -360,24 +279,18 @@ impl<'a> Faults<'a> {
         let cluster = self.cluster;
         tracing::debug!(?kind, ?end, "fault ends");
         match end {
-            End::StartMeta => cluster.start_meta(),
-            End::ResumeMeta => cluster.meta.resume(),
+            End::Meta(end) => {
+                if let Some((rest, at)) = self.metas.end(cluster, end) {
+                    return self.end_at(at, kind, End::Meta(rest));
+                }
+            }
             End::StartClient(client) => cluster.start_client(client),
             End::ResumeClient(client) => cluster.clients[client].resume(),
             End::Heal(a, b) => cluster.world.net().heal_between(&a, &b),
             End::Pace(a, b) => cluster.world.net().clear_pace(&a, &b),
             End::StartData(pair, member) => cluster.start_data(pair, member),
             End::ResumeData(pair, member) => cluster.data[pair][member].resume(),
-            End::Reconnect(name) => {
-                for other in self.servers() {
-                    if other != name {
-                        cluster.world.net().heal_between(&name, &other);
-                    }
-                }
-                for client in &cluster.clients {
-                    cluster.world.net().heal_between(&name, &client.name());
-                }
-            }
+            End::Reconnect(name) => rejoin(cluster, &name),
             End::Room(pair, member) => {
                 cluster.data[pair][member]
                     .disk()
@@ -429,7 +342,7 @@ impl<'a> Faults<'a> {
                 cluster.stop_data(pair, member, kind == Kind::DataPower);
                 if kind == Kind::Wipe {
                     node.disk().wipe();
-                    node.disk().make_durable_dir("/srv/data");
+                    node.disk().make_durable_dir(DATA_DIR);
                 }
                 Some(End::StartData(pair, member))
             }
@@ -448,13 +361,7 @@ impl<'a> Faults<'a> {
                 Some(End::Room(pair, member))
             }
             Kind::DiskError => {
-                let mut chance = || 1 << self.rng.within(6..17);
-                node.disk().set_faults(DiskFaults {
-                    read_error_ppm: chance(),
-                    write_error_ppm: chance(),
-                    sync_error_ppm: chance(),
-                    ..DiskFaults::default()
-                });
+                node.disk().set_faults(failing(&mut self.rng));
                 self.pairs[pair].disks += 1;
                 Some(End::Sound(pair, member))
             }
@@ -467,7 +374,7 @@ impl<'a> Faults<'a> {
                 let objects = |path: &std::path::Path| {
                     path.components().any(|part| part.as_os_str() == "objects")
                 };
-                let (path, offset) = node.disk().flip_bit("/srv/data", objects)?;
+                let (path, offset) = node.disk().flip_bit(DATA_DIR, objects)?;
                 tracing::debug!(node = node.name(), path = %path.display(), offset, "a bit flips");
                 Some(End::Nothing)
             }
@@ -484,21 +391,13 @@ impl<'a> Faults<'a> {
         }
     }
 
-    fn servers(&self) -> Vec<String> {
-        let data = self.cluster.data.iter().flatten().map(|node| node.name());
-        std::iter::once(self.cluster.meta.name())
-            .chain(data)
-            .collect()
-    }
-
     fn any_server(&mut self) -> String {
-        let servers = self.servers();
+        let servers = servers(self.cluster);
         servers[self.rng.below(servers.len() as u64) as usize].clone()
     }
 
     fn any_node(&mut self) -> String {
-        let mut all = self.servers();
-        all.extend(self.cluster.clients.iter().map(|node| node.name()));
+        let all = all_nodes(self.cluster);
         all[self.rng.below(all.len() as u64) as usize].clone()
     }
 
@@ -510,5 +409,35 @@ impl<'a> Faults<'a> {
                 return if self.rng.once_in(2) { (a, b) } else { (b, a) };
             }
         }
+    }
+}
+
+fn servers(cluster: &Cluster) -> Vec<String> {
+    let data = cluster.data.iter().flatten();
+    let all = cluster.meta.iter().chain(data);
+    all.map(|node| node.name()).collect()
+}
+
+fn all_nodes(cluster: &Cluster) -> Vec<String> {
+    let mut all = servers(cluster);
+    all.extend(cluster.clients.iter().map(|node| node.name()));
+    all
+}
+
+/// Ends the cuts between this node and all others.
+fn rejoin(cluster: &Cluster, name: &str) {
+    for other in all_nodes(cluster).iter().filter(|other| *other != name) {
+        cluster.world.net().heal_between(name, other);
+    }
+}
+
+/// A disk that fails now and then.
+fn failing(rng: &mut Rng) -> DiskFaults {
+    let mut chance = || 1 << rng.within(6..17);
+    DiskFaults {
+        read_error_ppm: chance(),
+        write_error_ppm: chance(),
+        sync_error_ppm: chance(),
+        ..DiskFaults::default()
     }
 }

@@ -1,0 +1,242 @@
+//! The metadata servers of a cluster: started, stopped and looked at from outside.
+
+use super::{CLUSTER, Cluster, Slot, stop};
+use crate::Node;
+use crate::invariants::no_two_lead::MemberStance;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_types::{ObjectId, PairId, Sn};
+use weft_wire::proto::group_member::Role;
+
+/// Where each keeps what it has.
+pub(super) const DIR: &str = "/srv/meta";
+/// They are all the same within this time after the last fault.
+const SAME_WITHIN: Duration = Duration::from_secs(60);
+
+impl Cluster {
+    fn meta_settings(&self, member: usize) -> weft_meta::Settings {
+        let settings = weft_meta::Settings {
+            dir: DIR.into(),
+            listen: self.meta_address(member),
+            cluster_id: CLUSTER.into(),
+            session_term_ms: self.shape.session_term.as_millis() as u64,
+            ..self.shape.meta.clone()
+        };
+        match self.meta.len() {
+            1 => settings,
+            members => weft_meta::Settings {
+                member: member as u32 + 1,
+                members: (1..=members as u32).collect(),
+                coordinator: "the simulated one".into(),
+                ..settings
+            },
+        }
+    }
+
+    fn meta_address(&self, member: usize) -> String {
+        format!("{}:7400", self.meta[member].name())
+    }
+
+    /// Where the metadata servers listen, beginning with one that differs from reader to reader.
+    pub(in crate::cluster) fn meta_addresses(&self, first: usize) -> Vec<String> {
+        let count = self.meta.len();
+        (0..count)
+            .map(|number| self.meta_address((first + number) % count))
+            .collect()
+    }
+
+    /// Where whoever leads listens. None: nobody does.
+    pub(in crate::cluster) fn active_address(&self) -> Option<String> {
+        // Of one alone all know where it is.
+        let only = self.coordinator.is_none().then_some(0);
+        only.or_else(|| self.active())
+            .map(|member| self.meta_address(member))
+    }
+
+    /// Starts (or starts again) a metadata server.
+    pub fn start_meta(&self, member: usize) {
+        let settings = self.meta_settings(member);
+        let slot = self.meta_servers[member].clone();
+        let exits = self.exits.clone();
+        let node = &self.meta[member];
+        if node.is_running() {
+            self.stop_meta(member, false);
+        }
+        let (watch, clock) = (self.watch.clone(), self.shared.clock.clone());
+        // One of several may have less on its disk than the others have committed, and more.
+        let is_judged = self.coordinator.is_none() && self.has_begun.replace(true);
+        let (coordinator, name) = (self.coordinator.clone(), node.name());
+        node.start(|env| async move {
+            if is_judged {
+                let found = weft_meta::on_disk(&env, &settings).await;
+                let found = found.map_err(|error| error.to_string());
+                watch.recovered(clock.now() as f64 / 1e9, found);
+            }
+            let started = match coordinator {
+                None => weft_meta::start(env, settings).await,
+                Some(service) => {
+                    let coordinator = Rc::new(service.open(&env));
+                    weft_meta::start_with(env, settings, coordinator).await
+                }
+            };
+            match started {
+                Ok(server) => {
+                    slot.replace(Some(server));
+                }
+                Err(error) => exits.borrow_mut().push((name, error.to_string())),
+            }
+        });
+    }
+
+    /// Kills a metadata server, or cuts its machine's power.
+    pub fn stop_meta(&self, member: usize, power: bool) {
+        stop(&self.meta[member], power);
+        // Only now, when nothing that its destructors do has an effect.
+        self.meta_servers[member].take();
+    }
+
+    /// A metadata server's machine gets another disk, with nothing on it. It does not run.
+    pub fn wipe_meta(&self, member: usize) {
+        let disk = self.meta[member].disk();
+        disk.wipe();
+        disk.make_durable_dir(DIR);
+    }
+
+    /// Starts all metadata servers.
+    pub fn start_metas(&self) {
+        (0..self.meta.len()).for_each(|member| self.start_meta(member));
+    }
+
+    /// The metadata server that leads and answers, if one does. One that stands still may believe so.
+    pub fn active(&self) -> Option<usize> {
+        (0..self.meta.len()).find(|member| {
+            let server = self.meta_servers[*member].borrow();
+            server.as_ref().is_some_and(weft_meta::Server::leads)
+        })
+    }
+
+    /// Looks at the metadata server that leads, if one does.
+    pub(super) fn at_active<T>(&self, look: impl FnOnce(&weft_meta::Server) -> T) -> Option<T> {
+        let server = self.meta_servers[self.active()?].borrow();
+        server.as_ref().map(look)
+    }
+
+    /// What each metadata server that runs says of itself.
+    pub(crate) fn stances(&self) -> Vec<MemberStance> {
+        let of = |(member, server): (usize, &Slot<weft_meta::Server>)| {
+            let server = server.borrow();
+            let server = server.as_ref()?;
+            Some(MemberStance {
+                member,
+                leads: server.leads(),
+                epoch: server.reigns_in(),
+                committed: server.committed(),
+            })
+        };
+        let servers = self.meta_servers.iter().enumerate();
+        servers.filter_map(of).collect()
+    }
+
+    /// True while a metadata server serves.
+    pub fn meta_serves(&self) -> bool {
+        self.active().is_some_and(|member| {
+            let node = &self.meta[member];
+            node.is_running() && !node.is_paused()
+        })
+    }
+
+    /// All metadata servers run, each is a voter of the group, each has on its disk what it is to have there,
+    /// and all have the same name space.
+    pub async fn members_are_whole(&self) -> bool {
+        let Some(service) = &self.coordinator else {
+            return self.meta_serves();
+        };
+        let coordinator = service.open(&self.world.env());
+        let Ok(view) = weft_coordinator::Coordinator::view(&coordinator).await else {
+            return false;
+        };
+        let roles = view.groups.iter().flat_map(|group| &group.members);
+        let voters = roles.filter(|member| matches!(member.role(), Role::Active | Role::Standby));
+        let (voters, members) = (voters.count(), self.meta.len());
+        let first = self.replica(0);
+        voters == members
+            && self.meta_serves()
+            && (0..members).all(|member| self.is_intact(member))
+            && first.is_some()
+            && (1..members).all(|member| self.replica(member) == first)
+    }
+
+    /// The last batch that a metadata server knows to be committed. None while it does not run, or is between
+    /// two lives.
+    pub(crate) fn committed(&self, member: usize) -> Option<Sn> {
+        let server = self.meta_servers[member].borrow();
+        let committed = server.as_ref().map(weft_meta::Server::committed);
+        committed.filter(|sn| *sn > Sn(0))
+    }
+
+    /// That batch, and the digest of the name space after it. None also while it has applied more, or less.
+    pub(crate) fn replica(&self, member: usize) -> Option<(Sn, u128)> {
+        let server = self.meta_servers[member].borrow();
+        server.as_ref().and_then(weft_meta::Server::replica)
+    }
+
+    /// See [`weft_meta::Server::removed_pairs`]; none while no metadata server leads, too.
+    pub fn removed_pairs(&self) -> Option<Vec<usize>> {
+        let removed = self.at_active(weft_meta::Server::removed_pairs)??;
+        Some(removed.into_iter().map(|pair| pair.0 as usize).collect())
+    }
+
+    /// See [`weft_meta::Server::names_object`]; none while no metadata server leads, too.
+    pub fn names_object(&self, pair: usize, object: ObjectId) -> Option<bool> {
+        self.at_active(|server| server.names_object(PairId(pair as u32), object))?
+    }
+
+    /// See [`weft_meta::Server::is_intact`]; false while it does not run, too.
+    fn is_intact(&self, member: usize) -> bool {
+        let server = self.meta_servers[member].borrow();
+        server.as_ref().is_some_and(weft_meta::Server::is_intact)
+    }
+
+    /// Waits until all metadata servers are voters with one name space.
+    ///
+    /// # Errors
+    /// If they do not come to that in bounded time.
+    pub async fn members_become_whole(&self) -> Result<(), String> {
+        let until = self.world.now() + SAME_WITHIN;
+        while !self.members_are_whole().await {
+            if self.world.now() > until {
+                return Err(format!(
+                    "the metadata servers do not become the same: {}",
+                    self.describe_members()
+                ));
+            }
+            self.world.sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    /// Compares what the journals of the metadata servers hold, none of which runs.
+    ///
+    /// # Errors
+    /// The first that differs from what ran.
+    pub async fn compare_disks(&self) -> Result<(), String> {
+        for (member, node) in self.meta.iter().enumerate() {
+            let settings = self.meta_settings(member);
+            let found = weft_meta::on_disk(&node.env(), &settings).await;
+            let found = found.map_err(|error| format!("{}: {error}", node.name()));
+            self.watch.recovered(self.world.now().as_secs_f64(), found);
+        }
+        self.verdict()
+    }
+
+    /// What each metadata server is doing, for reports.
+    pub fn describe_members(&self) -> String {
+        let of = |(member, node): (usize, &Node)| {
+            let server = self.meta_servers[member].borrow();
+            let described = server.as_ref().map(weft_meta::Server::describe);
+            format!("{}: {described:?}, {:?}", node.name(), self.replica(member))
+        };
+        let all: Vec<String> = self.meta.iter().enumerate().map(of).collect();
+        all.join("; ")
+    }
+}
