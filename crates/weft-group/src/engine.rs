@@ -206,6 +206,8 @@ pub enum Part {
     Asking {
         /// Who has not answered.
         waits_for: BTreeSet<MemberId>,
+        /// Who does not hear it either.
+        agree: BTreeSet<MemberId>,
         /// Since when.
         since: Now,
     },
@@ -461,8 +463,11 @@ impl Engine {
         self.lose(member);
         match &mut self.part {
             Part::Follower | Part::Claiming => {}
-            Part::Asking { waits_for, .. } => {
+            Part::Asking {
+                waits_for, agree, ..
+            } => {
                 waits_for.remove(&member);
+                agree.remove(&member);
             }
             Part::Candidate(candidate) => candidate.lost(member),
             Part::Active(reign) => reign.lost(member),
@@ -520,11 +525,9 @@ impl Engine {
     fn on_change_ended(&mut self, now: Now, record: Record) {
         self.asked = None;
         if let Part::Claiming = self.part {
+            // If another has it, that one is given time to say so. If only who counts was changed meanwhile,
+            // nobody has: the active is as silent as before.
             self.part = Part::Follower;
-            // Another may have it, and is given time to say so. But if only who counts was changed
-            // meanwhile, nobody has.
-            self.heard = now;
-            self.has_lost = record.epoch == self.record.epoch;
         }
         self.on_record(now, record);
     }

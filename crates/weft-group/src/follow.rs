@@ -2,6 +2,7 @@
 
 use crate::engine::{Engine, Message, Output, Part};
 use crate::{MemberId, Now, Shape};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use weft_types::{Epoch, Sn};
 
@@ -133,14 +134,30 @@ impl Engine {
             let waits_for = self.connected.clone();
             self.part = Part::Asking {
                 waits_for,
+                agree: BTreeSet::new(),
                 since: now,
             };
             self.send_all(&Message::Hears);
         }
-        if let Part::Asking { waits_for, since } = &self.part
+        if let Part::Asking {
+            waits_for,
+            agree,
+            since,
+        } = &self.part
             && (waits_for.is_empty() || now.saturating_sub(*since) >= self.terms.asking)
         {
-            self.claim();
+            let me = self.me;
+            let agreed = self
+                .record
+                .count(|voter| voter == me || agree.contains(&voter));
+            if agreed >= self.record.election_quorum() {
+                self.claim();
+            } else {
+                // It could not be elected. One that is cut off, but not from the coordinator, would only
+                // depose whoever leads the others, again and again.
+                self.part = Part::Follower;
+                self.asks_from = now + self.terms.asking;
+            }
         }
     }
 
@@ -154,7 +171,10 @@ impl Engine {
     }
 
     pub(crate) fn on_hears_answer(&mut self, now: Now, from: MemberId, hears: bool) {
-        let Part::Asking { waits_for, .. } = &mut self.part else {
+        let Part::Asking {
+            waits_for, agree, ..
+        } = &mut self.part
+        else {
             return;
         };
         if hears {
@@ -163,6 +183,7 @@ impl Engine {
             self.asks_from = now + self.terms.asking;
         } else {
             waits_for.remove(&from);
+            agree.insert(from);
         }
     }
 }

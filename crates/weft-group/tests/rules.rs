@@ -485,3 +485,41 @@ fn who_has_lost_its_disk_does_not_count_before_the_active_knows_what_is_committe
     engine.on(ms(30), Input::Written(3));
     assert!(engine.is_intact());
 }
+
+/// One that is cut off from the others, but not from the coordinator, would depose whoever leads them, again
+/// and again.
+#[test]
+fn who_cannot_be_elected_claims_nothing() {
+    let mut engine = follower(ms(1_000));
+    for member in [A, C] {
+        let outputs = engine.on(ms(1_010), Input::Lost(member));
+        assert_eq!(asked(&outputs), None);
+    }
+    for now in 1_011..3_000 {
+        let outputs = engine.on(ms(now), Input::Tick);
+        assert_eq!(asked(&outputs), None, "at {now} ms");
+    }
+    // One of three that agrees is a quorum with it.
+    engine.on(ms(3_000), Input::Connected(C));
+    let outputs = engine.on(ms(3_030), Input::Tick);
+    assert_eq!(told(&outputs, C), [&Message::Hears]);
+    let answer = Message::HearsAnswer { hears: false };
+    let outputs = engine.on(ms(3_031), Input::Message(C, answer));
+    assert!(asked(&outputs).is_some(), "{outputs:?}");
+}
+
+/// A claim that comes to nothing is no word of the active's: who looks whether it is heard must not find so.
+#[test]
+fn who_claims_in_vain_has_not_heard_the_active() {
+    let mut engine = follower(ms(1_000));
+    engine.on(ms(1_310), Input::Tick);
+    let answer = Message::HearsAnswer { hears: false };
+    engine.on(ms(1_311), Input::Message(C, answer));
+    let outputs = engine.on(ms(1_340), Input::Tick);
+    assert!(asked(&outputs).is_some(), "{outputs:?}");
+    assert!(!engine.hears(ms(1_345)));
+    let mut counts = record();
+    counts.voters.remove(&C);
+    engine.on(ms(1_350), Input::ChangeEnded(counts));
+    assert!(!engine.hears(ms(1_350)));
+}
