@@ -36,7 +36,7 @@ const EXCLUSIVE: Duration = Duration::from_millis(1_000);
 const PASSES_MAX: u32 = 12;
 /// Passes under READ leases before the first one under the WRITE lease.
 const SHARED_PASSES: u32 = 2;
-/// How a move ends of which something may be done later.
+/// How a move ends of which something may be done later, or is left: who moves begins another session then.
 const IN_DOUBT: Errno = Errno(libc::ETIMEDOUT);
 
 /// How a move ended.
@@ -152,9 +152,10 @@ impl Core {
                 ino: node.ino,
                 generation,
             });
-            // Otherwise it ends with the session.
             if let Err(errno) = self.session.change(self, root_cred(), end, false).await {
-                tracing::debug!(ino = node.ino, %errno, "a copy was not given up");
+                // It ends with the session, and while it is there no other copy is begun.
+                tracing::info!(ino = node.ino, %errno, "a copy was not given up");
+                return Err(IN_DOUBT);
             }
         }
         copied
