@@ -51,20 +51,29 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Brings it up and waits until it says that it is.
+    /// Brings it up, mounted there, and waits until it says that it is.
     pub fn up(
         weft: &Path,
         directory: &Path,
         mount: &Path,
         more: &[&str],
     ) -> Result<Cluster, String> {
-        let mut child = Command::new(weft)
-            .arg("dev")
-            .arg("--dir")
-            .arg(directory)
-            .arg("--mount")
-            .arg(mount)
-            .args(more)
+        let mut command = Command::new(weft);
+        command.arg("dev").arg("--dir").arg(directory);
+        command.arg("--mount").arg(mount).args(more);
+        Cluster::wait_up(weft, directory, command)
+    }
+
+    /// The same, not mounted.
+    pub fn up_unmounted(weft: &Path, directory: &Path, more: &[&str]) -> Result<Cluster, String> {
+        let mut command = Command::new(weft);
+        command.arg("dev").arg("--dir").arg(directory);
+        command.arg("--no-mount").args(more);
+        Cluster::wait_up(weft, directory, command)
+    }
+
+    fn wait_up(weft: &Path, directory: &Path, mut command: Command) -> Result<Cluster, String> {
+        let mut child = command
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", weft.display()))?;

@@ -1,4 +1,4 @@
-//! A client without a mount (`weft bench stream`) that waits for its turn.
+//! Clients without a mount (`weft bench stream`, `weft bench names`) that wait for their turn.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -20,7 +20,7 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// Starts `weft bench stream ...`.
+    /// Starts `weft bench stream ...`, or `names`.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -57,7 +57,15 @@ impl Client {
     /// # Errors
     /// If it has ended.
     pub fn go(&mut self) -> Result<(), String> {
-        let told = self.input.write_all(b"go\n");
+        self.say("go")
+    }
+
+    /// Sends it a line.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn say(&mut self, line: &str) -> Result<(), String> {
+        let told = self.input.write_all(format!("{line}\n").as_bytes());
         told.map_err(|error| format!("a client does not listen: {error}"))
     }
 

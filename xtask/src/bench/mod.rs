@@ -4,6 +4,7 @@ mod ceft;
 mod client;
 mod job;
 mod machine;
+mod mams;
 mod peers;
 mod recovery;
 mod relay;
@@ -47,6 +48,9 @@ enum What {
     /// its own, with all servers well and with one of them slow. As root; installs BLAST from Debian's
     /// package.
     Job(job::JobOptions),
+    /// The metadata service: how long it is away when its active is killed or hangs, and what its members
+    /// cost in operations a second and processor time.
+    Mams(mams::MamsOptions),
 }
 
 /// What to compare, and how long.
@@ -116,5 +120,6 @@ pub fn run(command: BenchCommand) -> Outcome {
         What::Ceft(options) => ceft::run(&options),
         What::Recovery(options) => recovery::run(&options),
         What::Job(options) => job::run(&options),
+        What::Mams(options) => mams::run(&options),
     }
 }

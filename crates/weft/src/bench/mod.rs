@@ -1,19 +1,23 @@
 //! `weft bench`: what a mount (or any directory, for comparison) does in a second, and what it costs.
 //!
 //! Plain system calls on files under a directory, on as many threads as there are jobs. Nothing there
-//! knows Weft but the counting of processor time. `stream` is a client without a mount, for benchmarks
-//! of many clients.
+//! knows Weft but the counting of processor time. `stream` and `names` are clients without a mount, for
+//! benchmarks of many clients and of the metadata service.
 
 mod io;
 mod measure;
 mod meta;
+mod names;
 mod stream;
 mod tree;
 
 use crate::error::{Error, Result, Tried};
+use crate::tool::connect_first;
 use clap::{Args, Subcommand};
 use measure::Report;
 use std::path::{Path, PathBuf};
+use weft_client::Settings;
+use weft_env::Env;
 
 /// `weft bench ...`
 #[derive(Args)]
@@ -33,6 +37,10 @@ enum What {
     /// One client of a cluster, without a mount, that waits to be let go (used by `cargo xtask bench`).
     #[command(hide = true)]
     Stream(stream::StreamOptions),
+    /// Clients of the metadata service, without a mount, that wait to be let go (used by
+    /// `cargo xtask bench`).
+    #[command(hide = true)]
+    Names(names::NamesOptions),
 }
 
 /// What all have.
@@ -96,6 +104,32 @@ pub fn run(command: BenchCommand) -> Result<()> {
         }),
         What::Tree(common) => on_directory(&common, tree::run),
         What::Stream(options) => crate::block_on(|env| stream::run(env, options)),
+        What::Names(options) => crate::block_on(|env| names::run(env, options)),
+    }
+}
+
+/// A client's settings as they come, for the cluster of these metadata servers.
+async fn stock_settings(env: &Env, meta: &[String], name: &str) -> Result<Settings> {
+    let status = connect_first(env, meta).await?.status().await?;
+    Ok(Settings {
+        meta: meta.to_vec(),
+        cluster_id: status.view.unwrap_or_default().cluster_id,
+        name: name.into(),
+        ..Settings::default()
+    })
+}
+
+/// Waits for a line on standard input. Sessions are kept alive meanwhile.
+async fn wait_for_a_line() -> Result<()> {
+    let read = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
+    let read = read
+        .await
+        .map_err(|error| Error::Failed(format!("cannot wait for standard input: {error}")))?;
+    match read.tried(|| "cannot read standard input".into())? {
+        0 => Err(Error::Usage(
+            "standard input ended: send a line when the client is to begin, or to go on".into(),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -5,12 +5,11 @@
 //! standard input, so that whoever measures many clients can let all of them go at the same time.
 
 use super::measure::own_cpu;
-use super::noise;
+use super::{noise, stock_settings, wait_for_a_line};
 use crate::config::load;
-use crate::error::{Error, Result, Tried};
+use crate::error::{Error, Result};
 use crate::output::say;
 use crate::policy::ProtocolName;
-use crate::tool::connect_first;
 use bytes::Bytes;
 use clap::Args;
 use futures_util::future::{Either, select};
@@ -179,13 +178,7 @@ async fn settings(env: &Env, options: &StreamOptions) -> Result<Settings> {
         let mount: weft_mount::Settings = load(path)?;
         return Ok(mount.client);
     }
-    let status = connect_first(env, &options.meta).await?.status().await?;
-    Ok(Settings {
-        meta: options.meta.clone(),
-        cluster_id: status.view.unwrap_or_default().cluster_id,
-        name: "weft bench stream".into(),
-        ..Settings::default()
-    })
+    stock_settings(env, &options.meta, "weft bench stream").await
 }
 
 fn seconds(from: Mono, to: Mono) -> f64 {
@@ -408,20 +401,6 @@ impl Stream {
         flushed
             .and(released)
             .map_err(|errno| self.refused("close", errno))
-    }
-}
-
-/// The session is kept alive meanwhile.
-async fn wait_for_a_line() -> Result<()> {
-    let read = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
-    let read = read
-        .await
-        .map_err(|error| Error::Failed(format!("cannot wait for standard input: {error}")))?;
-    match read.tried(|| "cannot read standard input".into())? {
-        0 => Err(Error::Usage(
-            "standard input ended: send a line when the client is to begin".into(),
-        )),
-        _ => Ok(()),
     }
 }
 
