@@ -543,9 +543,8 @@ impl Core {
             write: need.mode == Mode::Write,
         };
         let (reply, link) = self.session.ask(self, ask).await?;
-        let mut state = node.state.borrow_mut();
-        state.take_layout(reply.layout.as_ref());
-        drop(state);
+        let layout = reply.layout.as_ref();
+        node.state.borrow_mut().take_layout(layout);
         self.take_leases(&link, &reply.leases, node.ino);
         Ok(!reply.leases.is_empty())
     }

@@ -1,9 +1,9 @@
 //! The session with the metadata service: connecting, taking up, renewing, asking.
 //!
 //! One connection to the active at a time. When it breaks, or the active says nothing and another leads, the
-//! keeper connects again and takes the session up; whoever waits for an answer sends again, changes under the same operation number, so
-//! that each is done once (`docs/protocols/leases.md`). Keeps true: leases are believed only for a
-//! term after the last answered renewal was sent, by this client's own clock.
+//! keeper connects again and takes the session up; whoever waits for an answer sends again, changes under
+//! the same operation number, so that each is done once (`docs/protocols/leases.md`). Keeps true: leases are
+//! believed only for a term after the last answered renewal was sent, by this client's own clock.
 
 use crate::core::Core;
 use crate::types::{Cred, Errno};

@@ -123,16 +123,6 @@ impl State {
         }
     }
 
-    /// The group whose part of the name space this is.
-    pub fn group(&self) -> GroupId {
-        self.group
-    }
-
-    /// The inode, if there is one of this number, is in this group.
-    pub fn is_here(&self, ino: Ino) -> bool {
-        self.slots.has(ino.slot())
-    }
-
     /// Other groups' transactions that have parts prepared here: what became of them is to be asked.
     pub fn prepared(&self) -> impl Iterator<Item = TransactionId> + '_ {
         self.prepared.keys().copied()

@@ -183,6 +183,12 @@ fn agree(groups: &Groups, op: &Op, many: &OpReply, one: &OpReply) {
     for (many, one) in [(many.attr, one.attr), (many.victim, one.victim)] {
         assert_eq!(many.map(plain), one.map(plain), "{op:?}");
     }
+    if let (Some(attr), Some(victim)) = (many.attr, many.victim)
+        && attr.ino == victim.ino
+    {
+        // Both names stand for it: nothing is done, not even to its times.
+        assert_eq!((groups.attr(attr.ino), victim), (attr, attr), "{op:?}");
+    }
     // Of a directory in another group nothing is told.
     if let (Some(many), Some(one)) = (many.parent, one.parent) {
         assert_eq!(plain(many), plain(one), "{op:?}");
@@ -193,7 +199,8 @@ fn agree(groups: &Groups, op: &Op, many: &OpReply, one: &OpReply) {
 /// What each of two transactions may have come to, and how often.
 type Outcomes = BTreeMap<(u32, u32), usize>;
 
-/// All orders of the steps of these changes, where so many of them may also lose their homes' reigns; at the
+/// All orders of the steps of these changes (one of one group is done as soon as it need not wait), where so
+/// many of them may also lose their homes' reigns; at the
 /// end all who are in doubt ask.
 fn interleave(lost: u64, prepare: impl Fn(&mut Groups) -> Vec<(Cred, Op)>) -> Outcomes {
     let mut outcomes = Outcomes::new();
@@ -212,27 +219,31 @@ fn interleave(lost: u64, prepare: impl Fn(&mut Groups) -> Vec<(Cred, Op)>) -> Ou
                 .filter(|number| !running[*number].is_over)
                 .collect();
             // Begin the next, go on with one, or lose the home of one.
-            let may_begin = u64::from(!waiting.is_empty());
+            let next = waiting.last().map(|number| &ops[*number].1);
+            let may_begin = u64::from(next.is_some_and(|op| !groups.waits(op)));
             let may_lose = losses.min(1);
             let choices = may_begin + active.len() as u64 * (1 + may_lose);
             if choices == 0 {
-                break;
+                if waiting.is_empty() {
+                    break;
+                }
+                // It waits for a transaction whose home was lost.
+                groups.ask();
+                continue;
             }
             let choice = order.get(drawn.len()).copied().unwrap_or(0);
             drawn.push((choice, choices));
             if choice < may_begin {
                 let number = waiting.pop().unwrap();
                 let (cred, op) = ops[number].clone();
-                let home = groups.home(&op);
-                let state = &groups.members[home].state;
-                assert!(state.spans_groups(&op), "{op:?} is done by one group");
+                if !groups.spans(&op) {
+                    replies[number] = Some(groups.change(&cred, op).failure_errno);
+                    continue;
+                }
                 match groups.begin(&cred, op) {
                     Ok(begun) => running.push(begun),
-                    Err(errno) => {
-                        replies[number] = Some(errno.0 as u32);
-                        // Nothing of it is anywhere.
-                        continue;
-                    }
+                    // Nothing of it is anywhere.
+                    Err(errno) => replies[number] = Some(errno.0 as u32),
                 }
                 continue;
             }
@@ -381,6 +392,39 @@ fn of_two_that_want_a_name_one_gets_it() {
     assert!(outcomes.contains_key(&(0, exists)) && outcomes.contains_key(&(exists, 0)));
 }
 
+/// Changes of one group: they wait for what a transaction has locked.
+#[test]
+fn nothing_is_made_in_a_directory_that_goes() {
+    let outcomes = interleave(1, |groups| {
+        let (a, name) = directory_in(groups, ROOT_INO.0, 1, "a");
+        let file = make(a, "f", FileKind::Symlink, 0);
+        assert!(!groups.spans(&file), "a file is where its directory is");
+        vec![(user(0), rmdir(ROOT_INO.0, &name)), (user(0), file)]
+    });
+    assert!(!outcomes.contains_key(&(0, 0)), "{outcomes:?}");
+    for seen in [(0, libc::ESTALE), (libc::ENOTEMPTY, 0)] {
+        let seen = (seen.0 as u32, seen.1 as u32);
+        assert!(outcomes.contains_key(&seen), "{seen:?} of {outcomes:?}");
+    }
+}
+
+#[test]
+fn a_file_that_gets_a_name_elsewhere_is_not_removed_with_its_own() {
+    let outcomes = interleave(1, |groups| {
+        let (a, _) = directory_in(groups, ROOT_INO.0, 1, "a");
+        let file = make(ROOT_INO.0, "f", FileKind::Symlink, 0);
+        let file = ino_of(&groups.change(&user(0), file));
+        let unlinks = unlink(ROOT_INO.0, "f");
+        assert!(!groups.spans(&unlinks), "file and name are in one group");
+        vec![(user(0), link(file, a, "one")), (user(0), unlinks)]
+    });
+    // It goes before there is another name, or has that.
+    for seen in [(0, 0), (libc::ESTALE, 0)] {
+        let seen = (seen.0 as u32, seen.1 as u32);
+        assert!(outcomes.contains_key(&seen), "{seen:?} of {outcomes:?}");
+    }
+}
+
 /// While something is locked images hold that, too.
 #[test]
 fn images_keep_what_is_between_groups() {
@@ -397,8 +441,11 @@ fn images_keep_what_is_between_groups() {
             is_kept_by_images(&member.state);
         }
         let hidden = groups.of(b).hides_inode(weft_types::Ino(b)).is_some();
-        let names = groups.of(a).hides_entries(weft_types::Ino(a)).is_some();
-        locked += usize::from(hidden) + usize::from(names);
+        // In a group that is not the home, the name is hidden as long as the listing is.
+        let name_hidden = groups.of(a).hides_name(weft_types::Ino(a), b"x").is_some();
+        let all_hidden = groups.of(a).hides_entries(weft_types::Ino(a)).is_some();
+        assert_eq!(name_hidden, all_hidden);
+        locked += usize::from(hidden) + usize::from(all_hidden);
     }
     assert!(locked > 8, "{locked}");
     groups.whole();

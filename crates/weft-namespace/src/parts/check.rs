@@ -16,7 +16,7 @@ use weft_wire::proto::{
 
 impl State {
     /// Checks a part for its caller, without regard to what is locked. The reply tells what was found
-    /// and what will be; of a directory that is to be made, which number it would get now.
+    /// and what will be, but for its times; of a directory that is to be made, which number it would get now.
     ///
     /// # Errors
     /// Those of the change that the part is of; EINVAL for what makes no sense, ESTALE for what is not here.
@@ -147,7 +147,10 @@ impl State {
             return Err(Errno::ESTALE);
         }
         check_owner(cred, inode, part.exempt)?;
-        if ino == ROOT_INO || part.parent == 0 {
+        if part.parent == 0 {
+            return Ok(inode.attr(ino));
+        }
+        if ino == ROOT_INO {
             return Err(Errno::EINVAL);
         }
         // Its ".." is rewritten.

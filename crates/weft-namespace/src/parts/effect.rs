@@ -7,7 +7,7 @@ use crate::inode::Stamp;
 use crate::state::State;
 use weft_types::Ino;
 use weft_wire::proto::part::Part as Kind;
-use weft_wire::proto::{self, Attr, FileKind, NamePart};
+use weft_wire::proto::{Attr, FileKind, NamePart};
 
 impl State {
     /// Does a part that has been checked, and locked since. Answers what it leaves.
@@ -31,6 +31,7 @@ impl State {
                 inode.touch(now);
                 self.attr(Ino(part.ino))
             }
+            Kind::Move(part) if part.parent == 0 => self.attr(Ino(part.ino)),
             Kind::Move(part) => {
                 let ino = Ino(part.ino);
                 self.set_parent(ino, Ino(part.parent));
@@ -76,14 +77,5 @@ impl State {
                 self.foreign.remove(&ino);
             }
         }
-    }
-}
-
-/// Puts what the other parts have found into the home's own: a name stands for the directory that was
-/// made, and its kind is that of the inode.
-pub(super) fn complete(part: &mut proto::Part, attr: &Attr) {
-    if let Some(Kind::Name(name)) = &mut part.part {
-        name.ino = attr.ino;
-        name.kind = attr.kind;
     }
 }

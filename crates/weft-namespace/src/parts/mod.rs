@@ -9,6 +9,7 @@ mod check;
 mod effect;
 mod locked;
 mod plan;
+mod spans;
 mod walk;
 
 pub use locked::Locked;

@@ -2,7 +2,6 @@
 //!
 //! A plan knows nothing of who does which part: it is told what each has found, and says what is next.
 
-use super::effect::complete;
 use crate::errno::Errno;
 use crate::names::Name;
 use crate::state::State;
@@ -223,13 +222,15 @@ impl Plan {
     /// The home's own parts as they take effect, now that all is known.
     pub fn completed(&self, own: &mut [proto::Part]) {
         let Some(attr) = &self.names else { return };
-        let unknown = |part: &proto::Part| match &part.part {
-            // Of a rename's the old one: what the new one stands for is known from the beginning.
-            Some(Kind::Name(name)) => name.ino == 0 || name.kind() == FileKind::Unspecified,
-            _ => false,
-        };
-        if let Some(name) = own.iter_mut().find(|part| unknown(part)) {
-            complete(name, attr);
+        let mut names = own.iter_mut().filter_map(|part| match &mut part.part {
+            Some(Kind::Name(name)) => Some(name),
+            _ => None,
+        });
+        // Of a rename's the old one: what the new one stands for is known from the beginning.
+        let is_unknown =
+            |name: &&mut NamePart| name.ino == 0 || name.kind() == FileKind::Unspecified;
+        if let Some(name) = names.find(is_unknown) {
+            (name.ino, name.kind) = (attr.ino, attr.kind);
         }
     }
 
@@ -247,10 +248,9 @@ impl Plan {
         let (op, source, target) = (&renaming.op, renaming.source, renaming.target);
         if target == source {
             self.stage = Stage::Same;
-            // As it is; this takes no effect.
             let stays = MovePart {
                 ino: source.0,
-                parent: op.parent,
+                parent: 0,
                 exempt: true,
             };
             return Step::Prepare(vec![part(Tells::Attr, Kind::Move(stays))]);

@@ -150,10 +150,22 @@ impl Groups {
         self.group_of(Ino(ino).slot())
     }
 
+    /// Several groups take part in it.
+    pub fn spans(&self, op: &Op) -> bool {
+        self.members[self.home(op)].state.spans_groups(op)
+    }
+
+    /// A change of one group has to wait for a transaction.
+    pub fn waits(&self, op: &Op) -> bool {
+        let home = self.home(op);
+        let by = self.members[home].state.blocked(&self.own[home], op);
+        !self.spans(op) && by.is_some()
+    }
+
     /// A change of one group, or of several without anybody else in between.
     pub fn change(&mut self, cred: &Cred, op: Op) -> OpReply {
         let home = self.home(&op);
-        if !self.members[home].state.spans_groups(&op) {
+        if !self.spans(&op) {
             self.clock += 1;
             let session = self.members[home].session;
             return self.members[home].apply(self.clock, session, cred, op);
