@@ -49,6 +49,13 @@ fn sealed(sn: u64, epoch: u64) -> Sealed {
     Sealed::new(&batch(sn, epoch))
 }
 
+/// Reads everything and opens for appending.
+async fn opened(env: &Env) -> Result<Journal, JournalError> {
+    let mut reader = Reader::open(env, &location(), Sn(0)).await?;
+    while reader.next().await?.is_some() {}
+    Journal::open(env, location(), SyncPolicy::Group, reader.finish()?).await
+}
+
 /// Reads everything, opens for appending, appends until it fails or `upto`; `acknowledged` follows.
 async fn append_on(
     env: Env,
@@ -141,14 +148,7 @@ fn a_full_disk_takes_the_same_batch_when_there_is_room() {
     world.block_on(async move {
         inner.start(|_| async {});
         let env = inner.env();
-        let tail = Reader::open(&env, &location(), Sn(0))
-            .await
-            .unwrap()
-            .finish()
-            .unwrap();
-        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
-            .await
-            .unwrap();
+        let mut journal = opened(&env).await.unwrap();
         journal.set_segment_bytes(SEGMENT);
         let mut refused = 0;
         for sn in 1..200 {
@@ -253,14 +253,7 @@ fn a_segment_that_did_not_fit_is_begun_again() {
     world.block_on(async move {
         node.start(|_| async {});
         let env = node.env();
-        let tail = Reader::open(&env, &location(), Sn(0))
-            .await
-            .unwrap()
-            .finish()
-            .unwrap();
-        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
-            .await
-            .unwrap();
+        let mut journal = opened(&env).await.unwrap();
         journal.append(&[sealed(1, 1)]).await.unwrap();
         journal.set_segment_bytes(2);
         node.disk().set_capacity(node.disk().used());
@@ -286,14 +279,7 @@ fn a_failed_flush_ends_appending() {
     world.block_on(async move {
         inner.start(|_| async {});
         let env = inner.env();
-        let tail = Reader::open(&env, &location(), Sn(0))
-            .await
-            .unwrap()
-            .finish()
-            .unwrap();
-        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
-            .await
-            .unwrap();
+        let mut journal = opened(&env).await.unwrap();
         journal.append(&[sealed(1, 1)]).await.unwrap();
         inner.disk().set_faults(DiskFaults {
             sync_error_ppm: 1_000_000,
@@ -325,13 +311,7 @@ fn what_a_failed_flush_has_left_is_on_the_disk_once_it_counts() {
         let acknowledged = Rc::new(RefCell::new(0));
         let first = append_on(inner.env(), SyncPolicy::Group, 1, 7, acknowledged.clone());
         first.await.unwrap();
-        let reading = Reader::open(&inner.env(), &location(), Sn(0)).await;
-        let mut reader = reading.unwrap();
-        while reader.next().await.unwrap().is_some() {}
-        let tail = reader.finish().unwrap();
-        let mut journal = Journal::open(&inner.env(), location(), SyncPolicy::Group, tail)
-            .await
-            .unwrap();
+        let mut journal = opened(&inner.env()).await.unwrap();
         inner.disk().set_faults(DiskFaults {
             sync_error_ppm: 1_000_000,
             ..Default::default()
@@ -371,20 +351,11 @@ fn what_a_failed_flush_has_left_in_memory_is_not_taken_for_written() {
             sync_error_ppm: 1_000_000,
             ..Default::default()
         });
-        let mut reader = Reader::open(&env, &location(), Sn(0)).await.unwrap();
-        while reader.next().await.unwrap().is_some() {}
-        let tail = reader.finish().unwrap();
-        let failed = Journal::open(&env, location(), SyncPolicy::Group, tail).await;
-        assert!(matches!(failed, Err(JournalError::Io { .. })));
+        assert!(matches!(opened(&env).await, Err(JournalError::Io { .. })));
         node.disk().set_faults(DiskFaults::default());
         // What was appended goes on behind it.
         go_on(4).await.unwrap();
-        let mut reader = Reader::open(&env, &location(), Sn(0)).await.unwrap();
-        while reader.next().await.unwrap().is_some() {}
-        let tail = reader.finish().unwrap();
-        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
-            .await
-            .unwrap();
+        let mut journal = opened(&env).await.unwrap();
         node.disk().set_faults(DiskFaults {
             sync_error_ppm: 1_000_000,
             ..Default::default()
@@ -485,12 +456,7 @@ fn what_cannot_be_done_is_refused() {
         append_on(env.clone(), SyncPolicy::Group, 1, 100, acknowledged.clone())
             .await
             .unwrap();
-        let mut reader = Reader::open(&env, &location(), Sn(0)).await.unwrap();
-        while reader.next().await.unwrap().is_some() {}
-        let tail = reader.finish().unwrap();
-        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
-            .await
-            .unwrap();
+        let mut journal = opened(&env).await.unwrap();
         let refused = |result: Result<(), JournalError>, what: &str| {
             let error = result.unwrap_err();
             assert!(matches!(error, JournalError::Refused { .. }), "{error}");
@@ -534,14 +500,7 @@ fn a_damaged_segment_is_not_cut() {
     world.block_on(async move {
         node.start(|_| async {});
         let env = node.env();
-        let tail = Reader::open(&env, &location(), Sn(0))
-            .await
-            .unwrap()
-            .finish()
-            .unwrap();
-        let mut journal = Journal::open(&env, location(), SyncPolicy::Group, tail)
-            .await
-            .unwrap();
+        let mut journal = opened(&env).await.unwrap();
         journal
             .append(&[sealed(1, 1), sealed(2, 1), sealed(3, 1)])
             .await

@@ -271,7 +271,8 @@ fn clients(case: &str) -> Option<u32> {
     what.starts_with("client").then(|| number.parse().ok())?
 }
 
-const COLORS: [RGBColor; 8] = [
+/// Of the systems of a plot, in order.
+pub const COLORS: [RGBColor; 8] = [
     RGBColor(31, 119, 180),
     RGBColor(192, 80, 40),
     RGBColor(44, 160, 44),

@@ -1,6 +1,7 @@
 //! Histograms.
 
 use super::quantile::classes;
+use crate::bench::report::COLORS;
 use plotters::prelude::*;
 use std::path::Path;
 
@@ -12,12 +13,6 @@ pub struct Series {
     pub values: Vec<f64>,
 }
 
-const COLORS: [RGBColor; 4] = [
-    RGBColor(31, 119, 180),
-    RGBColor(192, 80, 40),
-    RGBColor(44, 160, 44),
-    RGBColor(148, 103, 189),
-];
 const SIZE: (u32, u32) = (760, 440);
 
 /// Writes an SVG: how many trials had how long a pause, a series beside the other.
