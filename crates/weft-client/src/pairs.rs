@@ -287,6 +287,7 @@ impl Pairs {
                     role: identity::Role::Client as i32,
                     id: 0,
                     incarnation,
+                    group: 0,
                 },
             },
             patience: Duration::from_millis(settings.patience_ms),

@@ -109,6 +109,7 @@ impl Session {
                 role: identity::Role::Client as i32,
                 id: 0,
                 incarnation,
+                group: 0,
             },
         };
         Session {

@@ -24,6 +24,7 @@ fn local(role: identity::Role) -> Local {
             role: role as i32,
             id: 0,
             incarnation: 1,
+            group: 0,
         },
     }
 }

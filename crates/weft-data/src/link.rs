@@ -261,5 +261,6 @@ pub(crate) fn identity_of(pair: u32, member: u32, incarnation: u64) -> weft_wire
         role: Role::Data.into(),
         id: u64::from(pair) * 2 + u64::from(member),
         incarnation,
+        group: 0,
     }
 }

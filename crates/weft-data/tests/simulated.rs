@@ -100,6 +100,7 @@ impl Client {
                 role: Role::Client.into(),
                 id: SESSION,
                 incarnation: 1,
+                group: 0,
             },
         };
         let address = format!("{}:7000", host(member));
@@ -711,6 +712,7 @@ fn a_registration_that_nobody_answers_is_made_again() {
                 role: Role::Meta.into(),
                 id: 0,
                 incarnation: 1,
+                group: 0,
             },
         };
         // As one that has lost its power: it takes everything and says nothing.

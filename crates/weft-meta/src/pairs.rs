@@ -336,6 +336,7 @@ pub(crate) fn on_register(
         role: Role::Data as i32,
         id,
         incarnation,
+        group: meta.settings.group,
     });
     tracing::info!(%pair, %member, address = request.address, peer = connection.peer(),
         "data server registers");
@@ -597,8 +598,7 @@ fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number:
         .map(|(session, _)| session.0)
         .collect();
     let fenced_below = core.state.next_session().0;
-    let members = core.view.groups.iter().flat_map(|group| &group.members);
-    let meta_addresses = members.map(|member| member.address.clone()).collect();
+    let meta_addresses = crate::group::addresses(&core.view, meta.settings.group).1;
     let pairs = &mut core.pairs;
     let Some(pair) = pairs.by_id.get(&id) else {
         return;
@@ -617,6 +617,8 @@ fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number:
             lease_ms: meta.settings.pair.lease_ms,
             beat_ms: meta.settings.pair.beat_ms,
             meta_addresses,
+            groups: core.view.groups.clone(),
+            slots: core.view.slots.clone(),
         };
         replier.send::<RegisterRequest>(&reply, Payload::none());
     }

@@ -140,6 +140,7 @@ async fn listen(host: &Rc<Host>) -> Result<String, MetaError> {
             role: Role::Meta as i32,
             id: u64::from(host.settings.member),
             incarnation: host.env.random(),
+            group: host.settings.group,
         },
     };
     let handler: Handler = {
@@ -270,11 +271,15 @@ impl Host {
             | DismissMemberRequest::METHOD
             | ForceMemberRequest::METHOD => group::on_order(&member, request),
             _ => match member.reign() {
+                _ if connection.identity().group != self.settings.group => {
+                    let wanted = connection.identity().group;
+                    request.replier.fail(member.who_leads(wanted));
+                }
                 Some(reign) => {
                     let replier = request.replier.through(member.gate());
                     reign.on_request(connection, Request { replier, ..request });
                 }
-                None => request.replier.fail(member.who_leads()),
+                None => request.replier.fail(member.who_leads(self.settings.group)),
             },
         }
     }

@@ -200,6 +200,7 @@ fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: Sessio
         role: Role::Client as i32,
         id: session.0,
         incarnation: connection.identity().incarnation,
+        group: meta.settings.group,
     });
     let live = Live {
         connection: Some(connection.clone()),

@@ -81,6 +81,7 @@ async fn wait_for_work(env: &Env, search: &RefCell<Search>, cluster_id: &str) {
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
+            group: 0,
         },
     };
     let refuse: Handler = Rc::new(|_: &Connection, request: weft_rpc::Request| {

@@ -136,6 +136,7 @@ async fn led_elsewhere(
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
+            group: local.identity.group,
         },
     };
     // The one in doubt comes last, but comes: its connection may be dead, and it alive.

@@ -40,6 +40,7 @@ impl Operator {
                 role: Role::Tool as i32,
                 id: 0,
                 incarnation: self.env.random(),
+                group: 0,
             },
         };
         let refuse = Rc::new(|_: &Connection, request: weft_rpc::Request| {

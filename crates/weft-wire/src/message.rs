@@ -72,6 +72,8 @@ methods! {
     52 DropObjectsRequest -> proto::DropObjectsReply;
     53 RecoveredRequest -> proto::RecoveredReply;
     54 ScrubRequest -> proto::ScrubReply;
+    55 AttendRequest -> proto::AttendReply;
+    56 FollowPairsRequest -> proto::FollowPairsReply;
     64 WriteRequest -> proto::WriteReply;
     65 ReadRequest -> proto::ReadReply;
     66 ShapeRequest -> proto::ShapeReply;
@@ -95,6 +97,10 @@ methods! {
     93 CancelJobRequest -> proto::CancelJobReply;
     94 AdmitPairRequest -> proto::AdmitPairReply;
     95 ReplaceMemberRequest -> proto::ReplaceMemberReply;
+    100 PrepareRequest -> proto::PrepareReply;
+    101 FinishRequest -> proto::FinishReply;
+    102 OutcomeRequest -> proto::OutcomeReply;
+    103 WalkRequest -> proto::WalkReply;
     110 UnsettledRequest -> proto::UnsettledReply;
     111 ReturnedRequest -> proto::ReturnedReply;
     112 LossesRequest -> proto::LossesReply;

@@ -127,6 +127,7 @@ fn local(env: &Env) -> Local {
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
+            group: 0,
         },
     }
 }

@@ -94,6 +94,7 @@ impl Member {
                 role: identity::Role::Data as i32,
                 id: u64::from(pair * 2 + member),
                 incarnation: env.random(),
+                group: 0,
             },
         };
         let handler: Handler = {

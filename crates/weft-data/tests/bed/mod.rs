@@ -268,6 +268,7 @@ impl Meta {
                         lease_ms: LEASE.as_millis() as u64,
                         beat_ms: 50,
                         meta_addresses: self.members.borrow().clone(),
+                        ..Default::default()
                     };
                     let replier = self.waiting.borrow_mut().remove(&connection).unwrap();
                     replier.send::<proto::RegisterRequest>(&reply, Payload::none());
@@ -470,6 +471,7 @@ impl Bed {
                 role: Role::Client.into(),
                 id: SESSION,
                 incarnation: 1,
+                group: 0,
             },
         };
         let copied = self.copied.clone();

@@ -253,9 +253,10 @@ impl Member {
         digest(follower.state())
     }
 
-    /// What this member knows of who leads: its address, and those of all members.
-    pub(crate) fn who_leads(&self) -> Failed {
-        let (active, members) = view::addresses(&self.view.borrow(), self.settings.group);
+    /// What this member knows of who leads a group, its own or another: the address, and those of all
+    /// members.
+    pub(crate) fn who_leads(&self, group: u32) -> Failed {
+        let (active, members) = view::addresses(&self.view.borrow(), group);
         Failed::NotActive {
             active: active
                 .filter(|active| *active != self.address)

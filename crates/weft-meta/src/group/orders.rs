@@ -130,7 +130,7 @@ pub(super) async fn who_is_at(
 fn check_leads(member: &Member) -> Result<(), Failed> {
     match member.reign() {
         Some(_) => Ok(()),
-        None => Err(member.who_leads()),
+        None => Err(member.who_leads(member.settings.group)),
     }
 }
 

@@ -363,6 +363,7 @@ async fn connect(member: &Rc<Member>, address: &str) -> Option<Connection> {
             role: Role::Meta as i32,
             id: u64::from(member.settings.member),
             incarnation: member.env.random(),
+            group: member.settings.group,
         },
     };
     let refuse = Rc::new(|_: &Connection, request: weft_rpc::Request| {

@@ -180,6 +180,7 @@ pub(super) async fn connect(
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
+            group: settings.group,
         },
     };
     let refuse = Rc::new(|_: &Connection, request: Request| {

@@ -66,7 +66,7 @@ fn put_record(view: &mut View, group: u32, record: &Record, new: &[GroupMember])
 }
 
 /// The addresses of a group's members, and of who leads; only of those that have told theirs.
-pub(super) fn addresses(view: &View, group: u32) -> (Option<String>, Vec<String>) {
+pub(crate) fn addresses(view: &View, group: u32) -> (Option<String>, Vec<String>) {
     let Some(group) = group_of(view, group) else {
         return (None, Vec::new());
     };

@@ -25,6 +25,7 @@ pub async fn run(cluster: &Cluster) -> Result<(), String> {
             role: Role::Tool as i32,
             id: 0,
             incarnation: 1,
+            group: 0,
         },
     };
     let refuse: Handler = Rc::new(|_, request| {
