@@ -3,6 +3,7 @@
 //! A change is checked (epoch, session, repetition), what others may have cached of what it touches is
 //! revoked, it is applied, and it is answered when it is committed.
 
+use crate::partition::{self, Asked};
 use crate::ranges::{self, WHOLE};
 use crate::reads::refuse_gone;
 use crate::reign::{Core, Meta};
@@ -81,7 +82,8 @@ pub(crate) fn on_change(
     change(meta, core, connection, request, (since, replier));
 }
 
-fn change(
+/// Handles a change, from its beginning.
+pub(crate) fn change(
     meta: &Rc<Meta>,
     core: &mut Core,
     connection: &Connection,
@@ -125,6 +127,22 @@ fn change(
     {
         // Its size is being found from the objects that it has now.
         return replier.fail(Failed::Errno(libc::EBUSY));
+    }
+    if core.state.spans_groups(op) {
+        let asked = Asked {
+            connection: connection.clone(),
+            session,
+            request,
+            since,
+        };
+        return partition::begin(meta, core, asked, replier);
+    }
+    if let Some(by) = core.state.blocked(&core.running.own, op) {
+        let (connection, waits) = (connection.clone(), (Vec::new(), 0..0));
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            change(meta, core, &connection, request, (since, replier));
+        };
+        return meta.wait_for(core, Conflict::Transaction(by), waits, replier, again);
     }
     let mut entry = Entry {
         session: session.0,
@@ -234,7 +252,8 @@ fn change(
     });
 }
 
-fn respond(
+/// Answers a change whose batch is committed, or never will be.
+pub(crate) fn respond(
     replier: Replier,
     (reply, leases, writers): (OpReply, Vec<Lease>, u32),
     result: Result<(), Failed>,
@@ -286,7 +305,7 @@ fn grants(entry: &Entry, touched: &[Touch]) -> Vec<Ino> {
 }
 
 /// The leases that leave with the reply of a change that was done.
-fn leases_for(
+pub(crate) fn leases_for(
     meta: &Rc<Meta>,
     core: &mut Core,
     session: SessionId,
@@ -397,7 +416,7 @@ impl Core {
 }
 
 /// Asks others to give back what stands against this entry. None: nothing does.
-fn conflicts(
+pub(crate) fn conflicts(
     meta: &Rc<Meta>,
     core: &mut Core,
     session: SessionId,

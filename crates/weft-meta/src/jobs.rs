@@ -446,6 +446,10 @@ pub(crate) fn on_start(
     if let Some(failed) = core.commits.refusal() {
         return replier.fail(failed);
     }
+    if crate::group::is_partitioned(&core.view) {
+        let why = "jobs walk over one group's files only, and this cluster has several groups";
+        return replier.fail(Failed::Refused(why.into()));
+    }
     let mut what = request.job.and_then(|job| job.what);
     if let Some(What::Relay(tree)) = &mut what {
         match core.state.laying(Ino(tree.root)) {

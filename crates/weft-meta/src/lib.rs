@@ -20,6 +20,7 @@ mod locks;
 mod losses;
 mod metrics;
 mod pairs;
+mod partition;
 mod ranges;
 mod reads;
 mod reign;

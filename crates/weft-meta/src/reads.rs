@@ -8,7 +8,7 @@ use crate::revocations::Conflict;
 use std::rc::Rc;
 use weft_namespace::EXECUTE;
 use weft_rpc::{Connection, Payload, Replier};
-use weft_types::{Ino, SessionId, Sn};
+use weft_types::{Ino, SessionId, Sn, TransactionId};
 use weft_wire::Rpc;
 use weft_wire::proto::{
     Cred, FileKind, GetInodeReply, GetInodeRequest, GetLockReply, GetLockRequest, GetxattrReply,
@@ -41,13 +41,26 @@ fn refuse(meta: &Rc<Meta>, core: &mut Core, seen: Sn, failed: Failed, replier: R
     });
 }
 
+/// What it looks at waits for another group's transaction.
+fn wait_for_end(
+    meta: &Rc<Meta>,
+    core: &mut Core,
+    by: TransactionId,
+    replier: Replier,
+    again: impl FnOnce(&Rc<Meta>, &mut Core, Replier) + 'static,
+) {
+    let waits = (Vec::new(), 0..0);
+    meta.wait_for(core, Conflict::Transaction(by), waits, replier, again);
+}
+
 /// Refuses what a session asks of an inode that is not there for it.
 pub(crate) fn refuse_gone(meta: &Rc<Meta>, core: &mut Core, ino: Ino, replier: Replier) {
     let seen = core.commits.seen([ino]);
     refuse(meta, core, seen, Failed::Errno(libc::ESTALE), replier);
 }
 
-fn cred_of(cred: Option<Cred>) -> Cred {
+/// Who asks.
+pub(crate) fn cred_of(cred: Option<Cred>) -> Cred {
     // Who does not say who he is may do what anybody may.
     cred.unwrap_or(Cred {
         uid: 65534,
@@ -118,6 +131,13 @@ fn lookup(
         Err(failed) => return replier.fail(failed),
     };
     let parent = Ino(request.parent);
+    if let Some(by) = core.state.hides_name(parent, &request.name) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            lookup(meta, core, &connection, request, (since, replier));
+        };
+        return wait_for_end(meta, core, by, replier, again);
+    }
     let cred = cred_of(request.cred.clone());
     match core.state.lookup(&cred, parent, &request.name) {
         Err(errno) => {
@@ -185,6 +205,13 @@ fn get_inode(
     if !core.is_there_for(ino, session) {
         return refuse_gone(meta, core, ino, replier);
     }
+    if let Some(by) = core.state.hides_entries(ino) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            get_inode(meta, core, &connection, request, (since, replier));
+        };
+        return wait_for_end(meta, core, by, replier, again);
+    }
     let seen = core.commits.seen([ino]);
     match core.state.inode(ino) {
         Err(errno) => refuse(meta, core, seen, errno.into(), replier),
@@ -224,6 +251,13 @@ pub(crate) fn on_readdir(
         Err(failed) => return replier.fail(failed),
     };
     let ino = Ino(request.ino);
+    if let Some(by) = core.state.hides_entries(ino) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_readdir(meta, core, &connection, request, replier);
+        };
+        return wait_for_end(meta, core, by, replier, again);
+    }
     let cred = cred_of(request.cred);
     let max = (request.max_entries as usize).clamp(1, READDIR_MAX);
     let (mut entries, mut end, parent) = match core.state.readdir(&cred, ino, request.after, max) {
@@ -242,7 +276,8 @@ pub(crate) fn on_readdir(
         let entry_ino = Ino(entry.ino);
         let writer = core.state.write_lease(entry_ino);
         let is_own = writer.is_none_or(|writer| writer == session);
-        if plus && is_own && !core.state.is_shared(entry_ino) {
+        let is_hidden = core.state.hides_entries(entry_ino).is_some();
+        if plus && is_own && !is_hidden && !core.state.is_shared(entry_ino) {
             entry.inode = core.state.inode(entry_ino).ok();
             leases.extend(meta.grant(core, entry_ino, session));
         }
@@ -281,6 +316,13 @@ pub(crate) fn on_getxattr(
         return replier.fail(failed);
     }
     let ino = Ino(request.ino);
+    if let Some(by) = core.state.hides_inode(ino) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_getxattr(meta, core, &connection, request, replier);
+        };
+        return wait_for_end(meta, core, by, replier, again);
+    }
     let cred = cred_of(request.cred);
     let found = if request.name.is_empty() {
         core.state.listxattr(&cred, ino).map(|names| GetxattrReply {

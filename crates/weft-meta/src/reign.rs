@@ -10,6 +10,7 @@ use crate::leases::{LEASES_MAX, Leases};
 use crate::locks::LockWaiters;
 use crate::metrics::Metrics;
 use crate::pairs::Pairs;
+use crate::partition::{self, Links, Running};
 use crate::ranges::Ranges;
 use crate::revocations::Parking;
 use crate::sessions::Live;
@@ -23,13 +24,16 @@ use weft_coordinator::Coordinator;
 use weft_env::{Env, Task};
 use weft_namespace::State;
 use weft_rpc::{Connection, Payload, Replier, Request};
-use weft_types::{Epoch, Ino, ROOT_INO, SessionId, Sn};
+use weft_types::{Epoch, FIRST_GROUP, Ino, ROOT_INO, SessionId, Sn};
 use weft_wire::proto::{self, Batch, Entry, OpReply, View, op};
 use weft_wire::{Failed, Rpc};
 
 /// Grants and revocations of a reign are numbered from `epoch << SEQ_EPOCH_SHIFT` on, so that they
 /// are above those of every earlier reign.
 const SEQ_EPOCH_SHIFT: u32 = 40;
+
+/// Tasks that have ended are let go of when there are so many, or twice as many as then still go on.
+const TASKS_MIN: usize = 64;
 
 /// What every task of the reign shares.
 pub(crate) struct Meta {
@@ -43,6 +47,8 @@ pub(crate) struct Meta {
     pub drained: Notify,
     /// A pair or its members changed: the pairs' clock looks again when it has to wake.
     pub pairs_changed: Notify,
+    /// Other groups have to hear of a pair.
+    pub pairs_published: Notify,
     /// Objects may be waiting to be dropped.
     pub deletions_changed: Notify,
     /// A job, or how far it is, has changed.
@@ -50,7 +56,11 @@ pub(crate) struct Meta {
     pub stopping: Cell<bool>,
     /// Takes each batch on its way to the journals.
     pub propose: Box<dyn Fn(Batch)>,
+    /// To the actives of other groups.
+    pub links: Links,
     tasks: RefCell<Vec<Task>>,
+    /// Tasks that there may be before those that have ended are let go of.
+    tasks_max: Cell<usize>,
 }
 
 /// What a reign keeps. See the module.
@@ -69,6 +79,8 @@ pub(crate) struct Core {
     pub lock_waiters: LockWaiters,
     pub pairs: Pairs,
     pub jobs: Jobs,
+    /// Transactions that are under way.
+    pub running: Running,
     pub view: View,
     pub metrics: Rc<Metrics>,
     /// Time of the last entry, in nanoseconds: entries never go back in time.
@@ -110,7 +122,8 @@ impl Meta {
             inodes = state.statistics().inodes, "leading");
         let now = env.now();
         let is_untouched = state.is_untouched();
-        let mut pairs = Pairs::new(&state, settings.terms(), now)?;
+        let is_first = settings.group == FIRST_GROUP.0;
+        let mut pairs = Pairs::new(&state, is_first.then(|| settings.terms()), now)?;
         pairs.take_addresses(&view);
         let sessions = Live::of_earlier_reign(&state, now + settings.session_term());
         let core = Core {
@@ -125,6 +138,7 @@ impl Meta {
             ranges: Ranges::default(),
             settling: Settling::default(),
             jobs: Jobs::default(),
+            running: Running::default(),
             lock_waiters: LockWaiters::default(),
             view,
             metrics: metrics.clone(),
@@ -138,11 +152,14 @@ impl Meta {
             gathered: Notify::new(),
             drained: Notify::new(),
             pairs_changed: Notify::new(),
+            pairs_published: Notify::new(),
             deletions_changed: Notify::new(),
             jobs_changed: Notify::new(),
             stopping: Cell::new(false),
             propose: Box::new(propose),
+            links: Links::default(),
             tasks: RefCell::default(),
+            tasks_max: Cell::new(TASKS_MIN),
         });
         meta.spawn("committer", committer::run(meta.clone()));
         meta.spawn("journal room", committer::watch_room(meta.clone()));
@@ -151,11 +168,16 @@ impl Meta {
             let new_reign = op::Op::NewReign(proto::NewReign { epoch: epoch.0 });
             meta.apply_own(core, new_reign);
             if is_untouched {
-                meta.apply(core, first_change(&meta.settings));
+                meta.begin_name_space(core);
             }
+            partition::finish_decided(&meta, core);
         }
+        meta.spawn("in doubt", partition::ask_in_doubt(meta.clone()));
         meta.spawn("session clock", crate::expiry::run(meta.clone()));
-        meta.spawn("pair clock", crate::pairs::run_clock(meta.clone()));
+        match is_first {
+            true => meta.spawn("pair clock", crate::pairs::run_clock(meta.clone())),
+            false => meta.spawn("pairs", crate::pairs::follow(meta.clone())),
+        }
         meta.spawn("deletions", crate::deletions::run(meta.clone()));
         meta.spawn("jobs", crate::jobs::run(meta.clone()));
         Ok(meta)
@@ -189,7 +211,26 @@ impl Meta {
     /// Starts a task that ends with the reign.
     pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + 'static) {
         let task = self.env.spawn(name, task);
-        self.tasks.borrow_mut().push(task);
+        let mut tasks = self.tasks.borrow_mut();
+        if tasks.len() >= self.tasks_max.get() {
+            tasks.retain(|task| !task.is_finished());
+            self.tasks_max.set((tasks.len() * 2).max(TASKS_MIN));
+        }
+        tasks.push(task);
+    }
+
+    /// The first entries of a name space in which nothing has been done: its place among the groups, and
+    /// who owns the root directory.
+    fn begin_name_space(&self, core: &mut Core) {
+        let group = self.settings.group;
+        if crate::group::is_partitioned(&core.view) {
+            let slots = core.view.slots.iter().filter(|range| range.group == group);
+            let slots = slots.copied().collect();
+            self.apply_own(core, op::Op::Found(proto::Found { group, slots }));
+        }
+        if core.state.inode(ROOT_INO).is_ok() {
+            self.apply(core, first_change(&self.settings));
+        }
     }
 
     /// A connection has ended.
@@ -216,6 +257,14 @@ impl Meta {
             proto::StatfsRequest::METHOD => dispatch(from, request, crate::status::on_statfs),
             proto::SessionRequest::METHOD => dispatch(from, request, crate::sessions::on_session),
             proto::RenewRequest::METHOD => dispatch(from, request, crate::sessions::on_renew),
+            proto::PrepareRequest::METHOD => dispatch(from, request, partition::on_prepare),
+            proto::FinishRequest::METHOD => dispatch(from, request, partition::on_finish),
+            proto::OutcomeRequest::METHOD => dispatch(from, request, partition::on_outcome),
+            proto::WalkRequest::METHOD => dispatch(from, request, partition::on_walk),
+            proto::FollowPairsRequest::METHOD => {
+                dispatch(from, request, crate::pairs::on_follow);
+            }
+            proto::AttendRequest::METHOD => dispatch(from, request, crate::pairs::on_attend),
             proto::SuspectRequest::METHOD => dispatch(from, request, crate::pairs::on_suspect),
             // Whoever leads has it answered: the gate knows.
             proto::LeadsRequest::METHOD => request

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use weft_rpc::{Connection, Payload, Replier};
-use weft_types::{Ino, SessionId};
+use weft_types::{Ino, SessionId, TransactionId};
 use weft_wire::Failed;
 use weft_wire::proto::{
     self, Lease, LeaseMode, LeaseRangeReply, LeaseRangeRequest, RevokeReply, RevokeRequest, op,
@@ -29,6 +29,8 @@ pub(crate) enum Conflict {
     Inode(Ino),
     /// A session of an earlier reign has to take itself up again, or end.
     Return,
+    /// A transaction has to end.
+    Transaction(TransactionId),
 }
 
 /// Whether an inode is open at a client.
@@ -40,7 +42,7 @@ enum Open {
     Yes,
 }
 
-type Again = Box<dyn FnOnce(&Rc<Meta>, &mut Core)>;
+pub(crate) type Again = Box<dyn FnOnce(&Rc<Meta>, &mut Core)>;
 
 struct Parked {
     /// All that it needs others to have given back, not only what it is parked by.
@@ -55,6 +57,7 @@ struct Parked {
 pub(crate) struct Parking {
     by_inode: BTreeMap<Ino, Vec<Parked>>,
     for_return: Vec<Again>,
+    by_transaction: BTreeMap<TransactionId, Vec<Again>>,
     /// How many of those parked by an inode want this one.
     wanted: BTreeMap<Ino, usize>,
     count: usize,
@@ -100,6 +103,22 @@ impl Parking {
         waiting.into_iter().map(|parked| parked.again).collect()
     }
 
+    /// Takes out what waits for this.
+    pub(crate) fn take_for(&mut self, conflict: Conflict) -> Vec<Again> {
+        let waiting = match conflict {
+            Conflict::Inode(ino) => return self.take(ino),
+            Conflict::Return => std::mem::take(&mut self.for_return),
+            Conflict::Transaction(id) => self.by_transaction.remove(&id).unwrap_or_default(),
+        };
+        self.count -= waiting.len();
+        waiting
+    }
+
+    /// No more may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.count >= PARKED_MAX
+    }
+
     /// How many requests wait.
     pub(crate) fn len(&self) -> usize {
         self.count
@@ -114,20 +133,34 @@ impl Meta {
         &self,
         core: &mut Core,
         conflict: Conflict,
-        (wants, claim): (Vec<Ino>, Range<u64>),
+        waits: (Vec<Ino>, Range<u64>),
         replier: Replier,
         again: impl FnOnce(&Rc<Meta>, &mut Core, Replier) + 'static,
     ) {
-        let parking = &mut core.parking;
-        if parking.count >= PARKED_MAX {
+        if core.parking.is_full() {
             let why = "too many requests wait for leases".into();
             return replier.fail(Failed::Unavailable(why));
         }
-        parking.count += 1;
         let again: Again = Box::new(move |meta, core| again(meta, core, replier));
+        self.park(core, conflict, waits, again);
+    }
+
+    /// The same for what is no request; the caller has seen that there is room.
+    pub(crate) fn park(
+        &self,
+        core: &mut Core,
+        conflict: Conflict,
+        (wants, claim): (Vec<Ino>, Range<u64>),
+        again: Again,
+    ) {
+        let parking = &mut core.parking;
+        parking.count += 1;
         match conflict {
             Conflict::Inode(ino) => parking.park(ino, wants, claim, again),
             Conflict::Return => parking.for_return.push(again),
+            Conflict::Transaction(id) => {
+                parking.by_transaction.entry(id).or_default().push(again);
+            }
         }
     }
 
@@ -140,9 +173,7 @@ impl Meta {
 
     /// Handles anew what waited for sessions of an earlier reign.
     pub(crate) fn retry_returned(self: &Rc<Self>, core: &mut Core) {
-        let waiting = std::mem::take(&mut core.parking.for_return);
-        core.parking.count -= waiting.len();
-        for again in waiting {
+        for again in core.parking.take_for(Conflict::Return) {
             again(self, core);
         }
     }
@@ -587,7 +618,8 @@ impl Meta {
             Some(_) => return None,
             None => {}
         }
-        if core.leases.is_disputed(ino) || core.parking.wants(ino) {
+        if core.leases.is_disputed(ino) || core.parking.wants(ino) || core.locked_by(ino).is_some()
+        {
             return None;
         }
         let (mode, (seq, too_many)) = match core.state.is_shared(ino) {
@@ -710,6 +742,13 @@ pub(crate) fn on_lease_range(
         false => !core.state.is_shared(ino),
     };
     let (_, span) = asked;
+    if let Some(by) = core.locked_by(ino) {
+        let (connection, waits) = (connection.clone(), (Vec::new(), 0..0));
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_lease_range(meta, core, &connection, request, replier);
+        };
+        return meta.wait_for(core, Conflict::Transaction(by), waits, replier, again);
+    }
     let mut leases = Vec::new();
     if !is_whole {
         if let Some(conflict) = meta.clear_range(core, ino, session, &span, request.write) {

@@ -114,6 +114,12 @@ impl Core {
         }
     }
 
+    /// The session is served.
+    pub(crate) fn is_open(&self, session: SessionId) -> bool {
+        let live = self.sessions.get(&session);
+        live.is_some_and(|live| live.stage == Stage::Open)
+    }
+
     fn session_reply(
         &self,
         meta: &Meta,
@@ -122,15 +128,21 @@ impl Core {
     ) -> SessionReply {
         // Addresses as the servers told them: the coordinator's view learns them one after the other,
         // and nobody would tell the client later.
-        let view = View {
+        let mut view = View {
             pairs: self.pairs.addresses(),
             ..self.view.clone()
         };
+        let mut pairs = self.pairs.published();
+        if !self.pairs.decides() {
+            // The first group tells the client, and what it tells is never older than what is known here.
+            view.pairs.clear();
+            pairs.clear();
+        }
         SessionReply {
             session: session.0,
             epoch: self.epoch.0,
             view: Some(view),
-            pairs: self.pairs.published(),
+            pairs,
             term_ms: meta.settings.session_term_ms,
             root_ino: ROOT,
             write_leases,

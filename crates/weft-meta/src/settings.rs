@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use weft_journal::SyncPolicy;
 
+/// Most groups that a cluster is founded with: each has slots enough to be moved to others later.
+const GROUPS_MAX: u32 = 1024;
+
 /// Settings of one metadata server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -24,6 +27,9 @@ pub struct Settings {
     pub cluster_id: String,
     /// The replica group.
     pub group: u32,
+    /// With how many groups the cluster is founded, by whichever server starts first: each gets the same part
+    /// of the name space. Afterwards the coordinator's view says.
+    pub groups: u32,
     /// This server's number among the members of its group, from 1.
     pub member: u32,
     /// The members that the group has when it is founded, by whichever starts first; this one is among them
@@ -92,6 +98,7 @@ impl Default for Settings {
             metrics_listen: None,
             cluster_id: "weft".into(),
             group: 0,
+            groups: 1,
             member: 1,
             members: Vec::new(),
             group_terms: GroupTerms::default(),
@@ -151,6 +158,15 @@ impl Settings {
         let refuse = |what: &str| Err(MetaError::Settings(what.to_owned()));
         if self.cluster_id.is_empty() || self.cluster_id.len() > 64 {
             return refuse("cluster_id must have 1 to 64 bytes");
+        }
+        if self.groups == 0 || self.groups > GROUPS_MAX {
+            return refuse("groups must be 1 to 1024");
+        }
+        if self.groups > 1 && self.coordinator.is_empty() {
+            return refuse(
+                "several groups need a coordinator that all of them reach: set coordinator, for example to \
+                 file:/directory on one machine",
+            );
         }
         if self.member == 0 {
             return refuse("member counts from 1");

@@ -128,6 +128,11 @@ impl State {
         self.prepared.keys().copied()
     }
 
+    /// Another group's transaction that has parts prepared here.
+    pub fn is_prepared(&self, transaction: TransactionId) -> bool {
+        self.prepared.contains_key(&transaction)
+    }
+
     /// This group's transactions of which others are still to hear, and who they are.
     pub fn decided(&self) -> impl Iterator<Item = (TransactionId, Vec<GroupId>)> + '_ {
         let decided = self.decided.iter();

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use weft_coordinator::Coordinator;
 use weft_env::Env;
 use weft_types::Epoch;
-use weft_wire::proto::{GroupMember, SlotRange, View};
+use weft_wire::proto::{GroupMember, View};
 
 /// Holds the number of the directory: 8 bytes.
 fn store_path(settings: &Settings) -> PathBuf {
@@ -105,11 +105,7 @@ pub(super) async fn enter(
 fn prepare(view: &mut View, settings: &Settings, journal_epoch: Epoch) -> Result<(), MetaError> {
     if view.version == 0 {
         view.cluster_id = settings.cluster_id.clone();
-        view.slots = vec![SlotRange {
-            first: 0,
-            last: u32::from(weft_types::SLOTS) - 1,
-            group: settings.group,
-        }];
+        view.slots = view::shared_out(settings.groups);
     }
     if view.cluster_id != settings.cluster_id {
         return Err(MetaError::Settings(format!(
@@ -117,6 +113,15 @@ fn prepare(view: &mut View, settings: &Settings, journal_epoch: Epoch) -> Result
             settings.cluster_id,
             settings.dir.display(),
             view.cluster_id
+        )));
+    }
+    if !view.slots.iter().any(|range| range.group == settings.group) {
+        let groups = view.slots.iter().map(|range| range.group).max();
+        return Err(MetaError::Settings(format!(
+            "group {} has no part of the name space: the cluster was founded with groups 0 to {}; set `group` \
+             to one of them",
+            settings.group,
+            groups.unwrap_or_default()
         )));
     }
     let epoch = group_of(view, settings.group).map_or(0, |group| group.epoch);

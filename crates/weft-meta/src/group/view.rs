@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use weft_coordinator::{Coordinator, CoordinatorError, written_by};
 use weft_env::Env;
 use weft_group::{MemberId, Record};
-use weft_types::Epoch;
-use weft_wire::proto::{Group, GroupMember, View, group_member::Role};
+use weft_types::{Epoch, GroupId, SLOTS, Slot};
+use weft_wire::proto::{Group, GroupMember, SlotRange, View, group_member::Role};
 
 /// Who asks again what the coordinator has not answered waits this long.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(20);
@@ -81,6 +81,31 @@ pub(crate) fn addresses(view: &View, group: u32) -> (Option<String>, Vec<String>
         active.map(|member| member.address.clone()),
         known().map(|member| member.address.clone()).collect(),
     )
+}
+
+/// The group that has a slot.
+pub(crate) fn holder(view: &View, slot: Slot) -> Option<GroupId> {
+    let slot = u32::from(slot.0);
+    let mut ranges = view.slots.iter();
+    let range = ranges.find(|range| (range.first..=range.last).contains(&slot))?;
+    Some(GroupId(range.group))
+}
+
+/// Several groups have a part of the name space each.
+pub(crate) fn is_partitioned(view: &View) -> bool {
+    let first = view.slots.first();
+    first.is_some_and(|first| view.slots.iter().any(|range| range.group != first.group))
+}
+
+/// The slots of a cluster that begins with so many groups: to each the same number, or one more.
+pub(super) fn shared_out(groups: u32) -> Vec<SlotRange> {
+    let bound = |group: u32| u32::from(SLOTS) * group / groups;
+    let range = |group| SlotRange {
+        first: bound(group),
+        last: bound(group + 1) - 1,
+        group,
+    };
+    (0..groups).map(range).collect()
 }
 
 /// Changes the view as `change` does, as often as it takes until the outcome is known. `change` answers
@@ -203,12 +228,37 @@ pub(super) fn found(view: &mut View, settings: &Settings) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_types::{FIRST_GROUP, ROOT_INO};
 
     fn settings(member: u32) -> Settings {
         Settings {
             member,
             members: vec![1, 2, 3],
             ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn every_slot_is_one_groups_and_no_group_has_many_more_than_another() {
+        for groups in [1, 2, 3, 7, 64, 4096] {
+            let view = View {
+                slots: shared_out(groups),
+                ..View::default()
+            };
+            let mut counts = vec![0; groups as usize];
+            for slot in 0..SLOTS {
+                let held = view
+                    .slots
+                    .iter()
+                    .filter(|range| (range.first..=range.last).contains(&u32::from(slot)));
+                assert_eq!(held.count(), 1, "slot {slot} of {groups} groups");
+                let holder = holder(&view, Slot(slot)).expect("somebody has it");
+                counts[holder.0 as usize] += 1;
+            }
+            let (least, most) = (counts.iter().min(), counts.iter().max());
+            assert!(most.copied().unwrap_or(0) <= least.copied().unwrap_or(0) + 1);
+            assert_eq!(is_partitioned(&view), groups > 1);
+            assert_eq!(holder(&view, ROOT_INO.slot()), Some(FIRST_GROUP));
         }
     }
 

@@ -116,6 +116,16 @@ impl Client {
         address: &str,
         request: SessionRequest,
     ) -> Result<Client, CallError> {
+        Client::of_group(env, address, 0, request).await
+    }
+
+    /// The same with a group of its own choice.
+    pub async fn of_group(
+        env: &Env,
+        address: &str,
+        group: u32,
+        request: SessionRequest,
+    ) -> Result<Client, CallError> {
         let manners = Rc::new(Manners::default());
         manners.open.borrow_mut().extend(&request.open_inodes);
         let mine = manners.clone();
@@ -151,9 +161,9 @@ impl Client {
             }
             _ => {}
         });
-        let connection = connect(env, address, &local(identity::Role::Client), handler)
-            .await
-            .unwrap();
+        let mut local = local(identity::Role::Client);
+        local.identity.group = group;
+        let connection = connect(env, address, &local, handler).await.unwrap();
         let (opened, _) = connection.call(&request, Payload::none()).await?;
         Ok(Client {
             env: env.clone(),

@@ -22,8 +22,12 @@ impl State {
         if self.locked.is_empty() {
             return None;
         }
+        if name == b".." {
+            // Where it lies is about to change.
+            return self.locked.inode(directory);
+        }
         let by = self.locked.name(directory, name);
-        by.or_else(|| self.locked.inode(self.found(directory, name)?))
+        by.or_else(|| self.hides_entries(self.found(directory, name)?))
     }
 
     /// The same for a look at an inode.
@@ -31,10 +35,19 @@ impl State {
         self.locked.inode(ino)
     }
 
-    /// The same for a listing of a directory.
+    /// The same for a listing of a directory, or a look at what its names change of it.
     pub fn hides_entries(&self, directory: Ino) -> Option<TransactionId> {
         let by = self.locked.inode(directory);
         by.or_else(|| self.locked.names_in(directory).next())
+    }
+
+    /// The transaction that has locked the inode or, of a directory, names in it; as [`State::blocked`].
+    pub fn locks(&self, own: &Locked, ino: Ino) -> Option<TransactionId> {
+        if own.is_empty() && self.locked.is_empty() {
+            return None;
+        }
+        let mut by = [&self.locked, own].into_iter();
+        by.find_map(|locked| locked.inode(ino).or_else(|| locked.names_in(ino).next()))
     }
 
     /// What a plain name stands for.
