@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p weft-sim --example seeds -- 0..100`, `-- 17`, `-- 17 debug`,
 //! `-- 0..9 info MetaKill` for storms of one kind of fault; `-- --members 3 0..100` with three metadata
-//! servers.
+//! servers, `-- --groups 2 --members 3 0..100` with two groups of three.
 #![allow(clippy::disallowed_macros)]
 
 use std::collections::BTreeMap;
@@ -11,11 +11,14 @@ use weft_sim::{Fault, Options, run};
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut members = 1;
-    if let Some(at) = arguments.iter().position(|word| word == "--members") {
-        let said: Vec<String> = arguments.splice(at..at + 2, []).collect();
-        members = said[1].parse().expect("a number of members");
-    }
+    let mut number_of = |option: &str| match arguments.iter().position(|word| word == option) {
+        Some(at) => {
+            let said: Vec<String> = arguments.splice(at..at + 2, []).collect();
+            said[1].parse().expect("a number")
+        }
+        None => 1,
+    };
+    let (groups, members) = (number_of("--groups"), number_of("--members"));
     let mut arguments = arguments.into_iter();
     let range = arguments.next().unwrap_or_else(|| "0..20".into());
     let options = Options {
@@ -27,6 +30,7 @@ fn main() {
         storm: arguments
             .next()
             .map(|name| Fault::called(&name).expect("a kind of fault")),
+        groups,
         members,
         ..Options::default()
     };

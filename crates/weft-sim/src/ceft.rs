@@ -150,6 +150,7 @@ pub fn measure(setting: &Setting, clients: usize) -> Result<Point, String> {
 
 fn shape(setting: &Setting) -> Shape {
     Shape {
+        groups: 1,
         members: 1,
         pairs: setting.pairs,
         clients: 0,

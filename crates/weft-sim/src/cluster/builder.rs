@@ -10,6 +10,7 @@ use crate::oracle::history::{ClientId, History, Outcome, Reply};
 use crate::rng::Rng;
 use crate::{CoordinatorService, Node, World};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
@@ -26,7 +27,9 @@ const LATE: Duration = Duration::from_secs(15);
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Metadata servers, all of one replica group.
+    /// Replica groups of metadata servers.
+    pub groups: u32,
+    /// Metadata servers of each.
     pub members: u32,
     /// Pairs of data servers.
     pub pairs: u32,
@@ -61,7 +64,7 @@ pub struct Cluster {
     pub shape: Shape,
     /// What its clients share.
     pub shared: Shared,
-    /// The metadata servers' nodes.
+    /// The metadata servers' nodes, group by group.
     pub meta: Vec<Node>,
     /// What the metadata servers share, if there are several. One alone keeps its view in a file.
     pub coordinator: Option<CoordinatorService>,
@@ -81,7 +84,7 @@ pub struct Cluster {
     /// Operations that each client still has to do.
     left: RefCell<Vec<Rc<Cell<usize>>>>,
     /// Sessions of dead clients that may still be open, with the records of their ends.
-    ending: RefCell<Vec<(u64, ClientId, usize)>>,
+    ending: RefCell<Vec<(Vec<u64>, ClientId, usize)>>,
     /// Servers that could not be started, with what they said.
     exits: Rc<RefCell<Vec<(String, String)>>>,
 }
@@ -103,10 +106,14 @@ impl Cluster {
         let data: Vec<[Node; 2]> = (0..shape.pairs)
             .map(|pair| [0, 1].map(|member| world.node(&format!("data{pair}.{member}"))))
             .collect();
-        let meta: Vec<Node> = match shape.members {
-            1 => vec![world.node("meta")],
-            members => (1..=members)
+        let meta: Vec<Node> = match (shape.groups, shape.members) {
+            (1, 1) => vec![world.node("meta")],
+            (1, members) => (1..=members)
                 .map(|member| world.node(&format!("meta{member}")))
+                .collect(),
+            (groups, members) => (0..groups)
+                .flat_map(|group| (1..=members).map(move |member| (group, member)))
+                .map(|(group, member)| world.node(&format!("meta{group}.{member}")))
                 .collect(),
         };
         // Whoever installs a server makes its directories.
@@ -223,7 +230,7 @@ impl Cluster {
     /// What everybody has been told of the pairs.
     pub(crate) fn told_states(&self) -> Vec<(String, PairState)> {
         let mut told = Vec::new();
-        if let Some(active) = self.active() {
+        if let Some(active) = self.active(0) {
             let server = self.meta_servers[active].borrow();
             let states = server.as_ref().and_then(weft_meta::Server::pair_states);
             let states = states.into_iter().flatten();
@@ -410,7 +417,7 @@ impl Cluster {
             if let Some(of) = self.shared.lives.borrow().get(&life) {
                 let end = history.client_dies(life, of.lost_since().unwrap_or(now), now);
                 let mut ending = self.ending.borrow_mut();
-                ending.push((of.session(), life, end));
+                ending.push((of.sessions(), life, end));
             }
         }
     }
@@ -418,16 +425,20 @@ impl Cluster {
     /// Writes down which sessions of dead clients the service has ended meanwhile: what depends on
     /// them is known the better, the earlier that is.
     pub fn watch_sessions(&self) {
-        let Some(Some(open)) = self.at_active(weft_meta::Server::sessions) else {
-            return;
-        };
+        let mut open = BTreeSet::new();
+        for group in 0..self.groups() {
+            match self.at_active(group, weft_meta::Server::sessions) {
+                Some(Some(of_group)) => open.extend(of_group),
+                _ => return,
+            }
+        }
         let now = self.shared.clock.now();
-        self.ending.borrow_mut().retain(|&(session, life, end)| {
-            let is_open = open.contains(&session);
+        self.ending.borrow_mut().retain(|(sessions, life, end)| {
+            let is_open = sessions.iter().any(|session| open.contains(session));
             if !is_open {
                 let outcome = Outcome::Known(Reply::Done);
-                self.shared.history.end(end, outcome, now);
-                self.shared.history.client_is_over(life, now);
+                self.shared.history.end(*end, outcome, now);
+                self.shared.history.client_is_over(*life, now);
             }
             is_open
         });

@@ -34,7 +34,9 @@ pub struct Options {
     pub level: tracing::Level,
     /// Pairs of data servers; none: as the seed draws it.
     pub pairs: Option<u32>,
-    /// Metadata servers. (Seeds say nothing of that, or those that are kept would mean something else.)
+    /// Replica groups of metadata servers.
+    pub groups: u32,
+    /// Metadata servers of each group. (Seeds say nothing of that, or those that are kept would mean something else.)
     pub members: u32,
 }
 
@@ -46,6 +48,7 @@ impl Default for Options {
             storm: None,
             level: tracing::Level::INFO,
             pairs: None,
+            groups: 1,
             members: 1,
         }
     }
@@ -139,12 +142,16 @@ pub fn run(seed: u64, options: &Options) -> Report {
     let storm = options
         .storm
         .map_or(String::new(), |kind| format!(" --storm {kind:?}"));
+    let groups = match options.groups {
+        1 => String::new(),
+        groups => format!(" --groups {groups}"),
+    };
     let members = match options.members {
         1 => String::new(),
         members => format!(" --members {members}"),
     };
     let failure = failure.map(|why| {
-        format!("{why}\nto see it again: cargo xtask sim --seed {seed}{members}{storm}")
+        format!("{why}\nto see it again: cargo xtask sim --seed {seed}{groups}{members}{storm}")
     });
     let progress = progress.take();
     Report {
@@ -181,6 +188,7 @@ pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
         ROOM_PLENTY
     };
     Shape {
+        groups: options.groups,
         members: options.members,
         room,
         pairs,

@@ -15,12 +15,12 @@ pub struct Digests {
     looked: BTreeMap<usize, Sn>,
 }
 
-/// Compares the digests of the metadata servers that run with what was seen of others, or earlier.
+/// Compares the digests of the metadata servers of a group that run with what was seen of others, or earlier.
 ///
 /// # Errors
 /// If another one was seen for that batch.
-pub fn check(cluster: &Cluster, digests: &mut Digests) -> Result<(), String> {
-    for member in 0..cluster.meta.len() {
+pub fn check(cluster: &Cluster, group: usize, digests: &mut Digests) -> Result<(), String> {
+    for member in cluster.members_of(group) {
         // A server that was started again has read its state anew.
         let Some(committed) = cluster.committed(member) else {
             digests.looked.remove(&member);

@@ -19,37 +19,50 @@ use digest_equal::Digests;
 use epochs_rise::Epochs;
 use no_two_lead::Reigns;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use weft_types::Sn;
 
 /// What is watched all through a run. Keeps the first thing that may not be.
 #[derive(Default)]
 pub struct Watch {
     epochs: RefCell<Epochs>,
-    digests: RefCell<Digests>,
-    reigns: RefCell<Reigns>,
+    /// By group.
+    digests: RefCell<BTreeMap<usize, Digests>>,
+    reigns: RefCell<BTreeMap<usize, Reigns>>,
     broken: RefCell<Option<String>>,
 }
 
 impl Watch {
     /// Looks at who leads now.
     pub fn look_who_leads(&self, cluster: &Cluster) {
-        let judged = self.reigns.borrow_mut().judge(&cluster.stances());
-        self.note(cluster.world.now().as_secs_f64(), judged);
+        for group in 0..cluster.groups() {
+            let mut reigns = self.reigns.borrow_mut();
+            let judged = reigns.entry(group).or_default();
+            let judged = judged.judge(&cluster.stances(group));
+            self.note(cluster.world.now().as_secs_f64(), judged);
+        }
     }
 
     /// Looks at the cluster as it is now.
     pub fn look(&self, cluster: &Cluster) {
         self.look_who_leads(cluster);
+        let digests_equal = |group: usize| {
+            let mut digests = self.digests.borrow_mut();
+            digest_equal::check(cluster, group, digests.entry(group).or_default())
+        };
         let all = no_two_serve::check(cluster)
             .and_then(|()| leases_exclude::check(cluster))
             .and_then(|()| epochs_rise::check(cluster, &mut self.epochs.borrow_mut()))
-            .and_then(|()| digest_equal::check(cluster, &mut self.digests.borrow_mut()));
+            .and_then(|()| (0..cluster.groups()).try_for_each(digests_equal));
         self.note(cluster.world.now().as_secs_f64(), all);
     }
 
     /// What a metadata server that starts has found on its disk.
-    pub fn recovered(&self, seconds: f64, found: Result<(Sn, u128), String>) {
-        let judged = found.and_then(|(sn, digest)| self.digests.borrow_mut().found(sn, digest));
+    pub fn recovered(&self, seconds: f64, group: usize, found: Result<(Sn, u128), String>) {
+        let judged = found.and_then(|(sn, digest)| {
+            let mut digests = self.digests.borrow_mut();
+            digests.entry(group).or_default().found(sn, digest)
+        });
         self.note(seconds, judged);
     }
 

@@ -3,9 +3,10 @@
 use super::{CLUSTER, Cluster, Slot, stop};
 use crate::Node;
 use crate::invariants::no_two_lead::MemberStance;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_types::{ObjectId, PairId, Sn};
+use weft_types::{Ino, ObjectId, PairId, SLOTS, Sn};
 use weft_wire::proto::group_member::Role;
 
 /// Where each keeps what it has.
@@ -22,15 +23,42 @@ impl Cluster {
             session_term_ms: self.shape.session_term.as_millis() as u64,
             ..self.shape.meta.clone()
         };
+        let members = self.shape.members;
         match self.meta.len() {
             1 => settings,
-            members => weft_meta::Settings {
-                member: member as u32 + 1,
-                members: (1..=members as u32).collect(),
+            _ => weft_meta::Settings {
+                group: self.group_of(member) as u32,
+                groups: self.shape.groups,
+                member: member as u32 % members + 1,
+                members: (1..=members).collect(),
                 coordinator: "the simulated one".into(),
                 ..settings
             },
         }
+    }
+
+    /// How many replica groups there are.
+    pub(crate) fn groups(&self) -> usize {
+        self.shape.groups as usize
+    }
+
+    /// The group of a metadata server.
+    pub(crate) fn group_of(&self, member: usize) -> usize {
+        member / self.shape.members as usize
+    }
+
+    /// The metadata servers of a group.
+    pub(crate) fn members_of(&self, group: usize) -> Range<usize> {
+        let members = self.shape.members as usize;
+        group * members..(group + 1) * members
+    }
+
+    /// The group that an inode belongs to: slots are shared out in order.
+    fn group_of_inode(&self, ino: Ino) -> usize {
+        let slot = usize::from(ino.slot().0);
+        let bound = |group: usize| usize::from(SLOTS) * group / self.groups();
+        let is_holder = |group: &usize| (bound(*group)..bound(group + 1)).contains(&slot);
+        (0..self.groups()).find(is_holder).unwrap_or_default()
     }
 
     fn meta_address(&self, member: usize) -> String {
@@ -45,11 +73,11 @@ impl Cluster {
             .collect()
     }
 
-    /// Where whoever leads listens. None: nobody does.
+    /// Where whoever leads the first group listens. None: nobody does.
     pub(in crate::cluster) fn active_address(&self) -> Option<String> {
         // Of one alone all know where it is.
         let only = self.coordinator.is_none().then_some(0);
-        only.or_else(|| self.active())
+        only.or_else(|| self.active(0))
             .map(|member| self.meta_address(member))
     }
 
@@ -70,7 +98,7 @@ impl Cluster {
             if is_judged {
                 let found = weft_meta::on_disk(&env, &settings).await;
                 let found = found.map_err(|error| error.to_string());
-                watch.recovered(clock.now() as f64 / 1e9, found);
+                watch.recovered(clock.now() as f64 / 1e9, 0, found);
             }
             let started = match coordinator {
                 None => weft_meta::start(env, settings).await,
@@ -107,22 +135,27 @@ impl Cluster {
         (0..self.meta.len()).for_each(|member| self.start_meta(member));
     }
 
-    /// The metadata server that leads and answers, if one does. One that stands still may believe so.
-    pub fn active(&self) -> Option<usize> {
-        (0..self.meta.len()).find(|member| {
+    /// The metadata server of a group that leads and answers, if one does. One that stands still may believe
+    /// so.
+    pub fn active(&self, group: usize) -> Option<usize> {
+        self.members_of(group).find(|member| {
             let server = self.meta_servers[*member].borrow();
             server.as_ref().is_some_and(weft_meta::Server::leads)
         })
     }
 
-    /// Looks at the metadata server that leads, if one does.
-    pub(super) fn at_active<T>(&self, look: impl FnOnce(&weft_meta::Server) -> T) -> Option<T> {
-        let server = self.meta_servers[self.active()?].borrow();
+    /// Looks at the metadata server that leads a group, if one does.
+    pub(super) fn at_active<T>(
+        &self,
+        group: usize,
+        look: impl FnOnce(&weft_meta::Server) -> T,
+    ) -> Option<T> {
+        let server = self.meta_servers[self.active(group)?].borrow();
         server.as_ref().map(look)
     }
 
-    /// What each metadata server that runs says of itself.
-    pub(crate) fn stances(&self) -> Vec<MemberStance> {
+    /// What each metadata server of a group that runs says of itself.
+    pub(crate) fn stances(&self, group: usize) -> Vec<MemberStance> {
         let of = |(member, server): (usize, &Slot<weft_meta::Server>)| {
             let server = server.borrow();
             let server = server.as_ref()?;
@@ -133,20 +166,24 @@ impl Cluster {
                 committed: server.committed(),
             })
         };
-        let servers = self.meta_servers.iter().enumerate();
+        let servers = self.members_of(group);
+        let servers = servers.map(|member| (member, &self.meta_servers[member]));
         servers.filter_map(of).collect()
     }
 
-    /// True while a metadata server serves.
+    /// True while a metadata server of each group serves.
     pub fn meta_serves(&self) -> bool {
-        self.active().is_some_and(|member| {
-            let node = &self.meta[member];
-            node.is_running() && !node.is_paused()
-        })
+        let serves = |group: usize| {
+            self.active(group).is_some_and(|member| {
+                let node = &self.meta[member];
+                node.is_running() && !node.is_paused()
+            })
+        };
+        (0..self.groups()).all(serves)
     }
 
-    /// All metadata servers run, each is a voter of the group, each has on its disk what it is to have there,
-    /// and all have the same name space.
+    /// All metadata servers run, each is a voter of its group, each has on its disk what it is to have there,
+    /// and all of a group have the same name space.
     pub async fn members_are_whole(&self) -> bool {
         let Some(service) = &self.coordinator else {
             return self.meta_serves();
@@ -158,12 +195,15 @@ impl Cluster {
         let roles = view.groups.iter().flat_map(|group| &group.members);
         let voters = roles.filter(|member| matches!(member.role(), Role::Active | Role::Standby));
         let (voters, members) = (voters.count(), self.meta.len());
-        let first = self.replica(0);
+        let is_same = |group: usize| {
+            let mut replicas = self.members_of(group).map(|member| self.replica(member));
+            let first = replicas.next().flatten();
+            first.is_some() && replicas.all(|replica| replica == first)
+        };
         voters == members
             && self.meta_serves()
             && (0..members).all(|member| self.is_intact(member))
-            && first.is_some()
-            && (1..members).all(|member| self.replica(member) == first)
+            && (0..self.groups()).all(is_same)
     }
 
     /// The last batch that a metadata server knows to be committed. None while it does not run, or is between
@@ -182,13 +222,16 @@ impl Cluster {
 
     /// See [`weft_meta::Server::removed_pairs`]; none while no metadata server leads, too.
     pub fn removed_pairs(&self) -> Option<Vec<usize>> {
-        let removed = self.at_active(weft_meta::Server::removed_pairs)??;
+        let removed = self.at_active(0, weft_meta::Server::removed_pairs)??;
         Some(removed.into_iter().map(|pair| pair.0 as usize).collect())
     }
 
     /// See [`weft_meta::Server::names_object`]; none while no metadata server leads, too.
     pub fn names_object(&self, pair: usize, object: ObjectId) -> Option<bool> {
-        self.at_active(|server| server.names_object(PairId(pair as u32), object))?
+        let group = self.group_of_inode(object.ino);
+        self.at_active(group, |server| {
+            server.names_object(PairId(pair as u32), object)
+        })?
     }
 
     /// See [`weft_meta::Server::is_intact`]; false while it does not run, too.
@@ -224,7 +267,8 @@ impl Cluster {
             let settings = self.meta_settings(member);
             let found = weft_meta::on_disk(&node.env(), &settings).await;
             let found = found.map_err(|error| format!("{}: {error}", node.name()));
-            self.watch.recovered(self.world.now().as_secs_f64(), found);
+            let seconds = self.world.now().as_secs_f64();
+            self.watch.recovered(seconds, self.group_of(member), found);
         }
         self.verdict()
     }

@@ -37,7 +37,7 @@ pub(super) enum End {
 pub(super) struct Metas {
     /// Faults in force at each.
     faults: Vec<u32>,
-    /// Too few are left to elect one until then.
+    /// Too few of some group are left to elect one until then.
     no_quorum_until: u64,
 }
 
@@ -140,10 +140,13 @@ impl Metas {
         members: &[usize],
         until: u64,
     ) -> bool {
-        let count = self.faults.len();
+        let count = cluster.shape.members as usize;
         let is_left = |member: &usize| !members.contains(member) && self.faults[*member] == 0;
-        let left = (0..count).filter(is_left).count();
-        if count == 1 || left >= count - count / 2 {
+        let has_quorum = |group: usize| {
+            let left = cluster.members_of(group).filter(is_left).count();
+            left >= count - count / 2
+        };
+        if count == 1 || (0..cluster.groups()).all(has_quorum) {
             return true;
         }
         let is_drawn = kind == Kind::MetaMany || rng.once_in(NO_QUORUM_ONCE_IN);
@@ -157,14 +160,20 @@ impl Metas {
 
 /// The metadata servers that a fault is to hit, all of which run.
 fn choose(cluster: &Cluster, rng: &mut Rng, kind: Kind) -> Vec<usize> {
-    let count = cluster.meta.len();
+    let (groups, count) = (cluster.groups(), cluster.shape.members as usize);
+    // With one group nothing is drawn: seeds go on to mean what they did.
+    let group = match groups {
+        1 => 0,
+        _ => rng.below(groups as u64) as usize,
+    };
+    let base = group * count;
     let first = match count {
         1 => 0,
         _ => {
             let any = rng.below(count as u64) as usize;
             let is_wanted = kind == Kind::ActiveKill || rng.once_in(2);
-            match cluster.active() {
-                Some(active) if is_wanted => active,
+            match cluster.active(group) {
+                Some(active) if is_wanted => active - base,
                 None if kind == Kind::ActiveKill => return Vec::new(),
                 _ => any,
             }
@@ -175,11 +184,12 @@ fn choose(cluster: &Cluster, rng: &mut Rng, kind: Kind) -> Vec<usize> {
         _ => 0,
     };
     let all = (first..=first + more).map(|member| member % count);
-    all.filter(|member| {
-        let node = &cluster.meta[*member];
-        node.is_running() && !node.is_paused()
-    })
-    .collect()
+    all.map(|member| base + member)
+        .filter(|member| {
+            let node = &cluster.meta[*member];
+            node.is_running() && !node.is_paused()
+        })
+        .collect()
 }
 
 /// Does it; answers what ends it.

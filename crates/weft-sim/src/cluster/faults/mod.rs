@@ -78,7 +78,7 @@ impl<'a> Faults<'a> {
         let mut rng = cluster.world.rng("faults");
         let mut kinds: Vec<Kind> = match only {
             Some(only) => only.to_vec(),
-            None => all(cluster.meta.len() as u32).collect(),
+            None => all(cluster.shape.members).collect(),
         };
         if only.is_none() {
             // One run in ten is calm; the others have a few kinds each, so that each kind also

@@ -30,11 +30,11 @@ use weft_env::Env;
 /// may be held by a cut, and cuts end.
 const LATE: Duration = Duration::from_secs(15);
 
-/// A client's session, as far as the history knows it.
+/// A client's sessions, as far as the history knows them.
 pub struct Life {
     client: Client,
-    /// The session, and since when it is this one.
-    session: Cell<(u64, u64)>,
+    /// The session with each group, 0 for none, and since when none of them has been lost.
+    known: RefCell<(Vec<u64>, u64)>,
 }
 
 impl Life {
@@ -43,15 +43,19 @@ impl Life {
         &self.client
     }
 
-    /// Since when the session may have been lost, if it has been.
+    /// Since when a session may have been lost, if one has been.
     pub fn lost_since(&self) -> Option<u64> {
-        let (known, since) = self.session.get();
-        (self.client.session() != known).then_some(since)
+        let (known, since) = &*self.known.borrow();
+        let now = self.client.sessions();
+        let mut both = known.iter().zip(now.iter().chain(std::iter::repeat(&0)));
+        let is_lost = both.any(|(known, now)| *known != 0 && known != now);
+        is_lost.then_some(*since)
     }
 
-    /// The session; 0 for none.
-    pub fn session(&self) -> u64 {
-        self.client.session()
+    /// The sessions that it has had last with each group.
+    pub fn sessions(&self) -> Vec<u64> {
+        let known = self.known.borrow().0.clone();
+        known.into_iter().chain(self.client.sessions()).collect()
     }
 }
 
@@ -129,7 +133,7 @@ impl Worker {
     pub fn new(id: ClientId, env: Env, client: Client, shared: Shared, rng: Rng) -> Worker {
         let root = client.root();
         let life = Rc::new(Life {
-            session: Cell::new((client.session(), shared.clock.now())),
+            known: RefCell::new((client.sessions(), shared.clock.now())),
             client: client.clone(),
         });
         shared.lives.borrow_mut().insert(id, life.clone());
@@ -244,13 +248,15 @@ impl Worker {
     /// Writes down that the service has ended the session, if it has. When, only it knows: after
     /// the session began.
     fn note_lost_session(&self, now: u64) {
-        let session = self.client.session();
-        if session != 0
-            && let Some(since) = self.life.lost_since()
-        {
-            let history = &self.shared.history;
-            history.session_lost(self.id, since, now);
-            self.life.session.set((session, now));
+        let sessions = self.client.sessions();
+        match self.life.lost_since() {
+            Some(since) if self.client.session() != 0 => {
+                let history = &self.shared.history;
+                history.session_lost(self.id, since, now);
+                self.life.known.replace((sessions, now));
+            }
+            Some(_) => {}
+            None => self.life.known.borrow_mut().0 = sessions,
         }
     }
 
