@@ -21,6 +21,7 @@ const CONNECT_PATIENCE: Duration = SECOND;
 /// A cluster of one pair, with or without its second member.
 async fn cluster(world: &World, is_mirrored: bool) -> Rc<Cluster> {
     let shape = Shape {
+        groups: 1,
         members: 1,
         pairs: 1,
         clients: 0,
