@@ -14,6 +14,7 @@ use weft_namespace::{State, Touch};
 use weft_rpc::{Connection, Payload, Replier};
 use weft_types::{Ino, Operation, SessionId};
 use weft_wire::Failed;
+use weft_wire::proto::file_lock::Kind;
 use weft_wire::proto::{
     self, ChangeReply, ChangeRequest, Entry, Lease, LeaseMode, OpReply, Protocol, op::Op,
 };
@@ -42,6 +43,16 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         _ => inos.extend(state.touches(entry).iter().map(|touch| touch.ino)),
     }
     true
+}
+
+/// What only gives something back: a lock, a lease, an inode that was kept open, sizes and times that are owed.
+fn gives_back(op: &Op) -> bool {
+    match op {
+        Op::Release(_) | Op::DropLease(_) => true,
+        Op::Setattr(op) => op.owed,
+        Op::SetLock(op) => op.lock.is_some_and(|lock| lock.kind() == Kind::Unlock),
+        _ => false,
+    }
 }
 
 /// What only the service does.
@@ -119,7 +130,11 @@ pub(crate) fn change(
         }
         return crate::sessions::on_goodbye(meta, core, session, replier);
     }
-    if let Some(failed) = core.commits.refusal() {
+    let refusal = match gives_back(op) {
+        true => core.commits.refusal_to_give_back(),
+        false => core.commits.refusal(),
+    };
+    if let Some(failed) = refusal {
         return replier.fail(failed);
     }
     if let Op::Relayout(relayout) = op

@@ -5,7 +5,7 @@
 //! reply, or that of a read that saw it) leaves when its batch is committed.
 //!
 //! What this keeps true: nothing is answered that is not committed. While the disk is full, new changes
-//! are answered ENOSPC before they are applied. When the disk fails and there is no other member to go
+//! are answered ENOSPC before they are applied, but for those that give something back. When the disk fails and there is no other member to go
 //! on, nothing is committed from then on.
 
 use crate::reign::{Core, Meta};
@@ -94,11 +94,16 @@ impl Commits {
 
     /// Why no change is taken now, if that is so.
     pub(crate) fn refusal(&self) -> Option<Failed> {
+        let full = self.full.then_some(Failed::Errno(libc::ENOSPC));
+        self.refusal_to_give_back().or(full)
+    }
+
+    /// The same for what only gives something back. A full disk is no reason: what is refused then would
+    /// stay locked, or open, after whoever had it has gone. It waits for room, as what was applied before
+    /// the disk was full does.
+    pub(crate) fn refusal_to_give_back(&self) -> Option<Failed> {
         if self.broken.is_some() {
             return Some(Failed::Unavailable("the journal's disk has failed".into()));
-        }
-        if self.full {
-            return Some(Failed::Errno(libc::ENOSPC));
         }
         (self.queued >= QUEUED_ENTRIES_MAX)
             .then(|| Failed::Unavailable("the journal's disk does not keep up".into()))

@@ -379,7 +379,7 @@ pub(crate) fn on_renew(
 /// The client ends its session and has settled everything itself. Data servers are told, so that
 /// nothing there waits for its word any more.
 pub(crate) fn on_goodbye(meta: &Rc<Meta>, core: &mut Core, session: SessionId, replier: Replier) {
-    if let Some(failed) = core.commits.refusal() {
+    if let Some(failed) = core.commits.refusal_to_give_back() {
         return replier.fail(failed);
     }
     let sn = meta.close_session(core, session, true);

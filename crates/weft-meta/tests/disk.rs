@@ -122,6 +122,46 @@ fn a_full_disk_refuses_changes_serves_reads_and_recovers() {
 }
 
 #[test]
+fn what_is_given_back_is_not_refused_for_want_of_room() {
+    run(1, |world, meta, env| async move {
+        let address = serve(&world, &meta).await;
+        let client = Client::open(&env, &address).await;
+        client.keep_alive();
+        let (made, _) = client.done(mkdir("locked")).await;
+        let ino = made.attr.unwrap().ino;
+        let set = |kind: file_lock::Kind| {
+            let lock = FileLock {
+                kind: kind as i32,
+                owner: 1,
+                last: u64::MAX,
+                ..FileLock::default()
+            };
+            op::Op::SetLock(SetLock {
+                ino,
+                lock: Some(lock),
+                wait: false,
+            })
+        };
+        client.done(set(file_lock::Kind::Exclusive)).await;
+        meta.disk().set_capacity(meta.disk().used());
+        let full = Duration::from_secs(2);
+        env.sleep(full).await;
+        let refused = client.change(mkdir("more")).await.unwrap_err();
+        assert_eq!(failed(refused), Failed::Errno(libc::ENOSPC));
+        let unlock = client.request(set(file_lock::Kind::Unlock));
+        let unlocking = client.call(&unlock);
+        let room = async {
+            env.sleep(full).await;
+            meta.disk().set_capacity(1 << 30);
+        };
+        // At once, where the last block of the journal has room for it, or when there is more.
+        let (reply, ()) = futures_util::future::join(unlocking, room).await;
+        let reply = reply.unwrap().reply.unwrap();
+        assert_eq!(reply.failure_errno, 0);
+    });
+}
+
+#[test]
 fn a_failing_disk_ends_acknowledgements_but_what_was_acknowledged_is_there() {
     for seed in 0..10 {
         run(seed, |world, meta, env| async move {

@@ -551,8 +551,9 @@ impl Member {
     /// The reign begins, with the name space that has followed.
     fn lead(self: &Rc<Self>, epoch: Epoch, last: Sn) {
         if self.rebuilds_after.get().is_some() {
-            // Not with this name space: the next life asks again.
-            return;
+            // Not with this name space. Others need not wait until what is being discarded is: they look for
+            // another active as soon as this life is over.
+            return self.end(Ended::Discarded);
         }
         let Some(follower) = self.follower.take() else {
             return;

@@ -4,7 +4,7 @@
 //! D/cluster.toml     id, addresses, number of pairs: written once
 //! D/lock             held by the running `weft dev`
 //! D/control.sock     where `weft dev kill` and the others talk to it
-//! D/meta-1.toml      configuration of a server, written at each start
+//! D/meta-1.toml      configuration of a server, written at each start (of group 1: meta-1.1.toml)
 //! D/meta-1.log       what it logs, appended
 //! D/meta-1/          what it keeps
 //! D/data-0.0 ...     the same for each data server
@@ -29,8 +29,10 @@ const PORT_DRAWS_MAX: usize = 1_000;
 pub const PAIRS_MAX: u32 = 64;
 /// Metadata members of a development cluster unless told otherwise: one of them may be killed at any time.
 pub const MEMBERS: u32 = 3;
-/// Metadata members of a development cluster at most.
+/// Metadata members of each group of a development cluster at most.
 pub const MEMBERS_MAX: u32 = 5;
+/// Groups of metadata servers of a development cluster at most.
+pub const GROUPS_MAX: u32 = 8;
 
 /// Version of cluster.toml.
 const VERSION: u32 = 1;
@@ -38,10 +40,10 @@ const VERSION: u32 = 1;
 /// A process of the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Name {
-    /// `meta:1`
-    Meta(u32),
-    /// `active`: whichever metadata member leads now.
-    Active,
+    /// Group and member: `meta:1` of the first group, `meta:1.2` of another.
+    Meta(u32, u32),
+    /// `active`, `active:1`: whichever metadata member leads the group now.
+    Active(u32),
     /// `data:0.1`: pair and member.
     Data(u32, u32),
     /// `mount`
@@ -51,8 +53,10 @@ pub enum Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Name::Meta(member) => write!(f, "meta:{member}"),
-            Name::Active => f.write_str("active"),
+            Name::Meta(0, member) => write!(f, "meta:{member}"),
+            Name::Meta(group, member) => write!(f, "meta:{group}.{member}"),
+            Name::Active(0) => f.write_str("active"),
+            Name::Active(group) => write!(f, "active:{group}"),
             Name::Data(pair, member) => write!(f, "data:{pair}.{member}"),
             Name::Mount => f.write_str("mount"),
         }
@@ -63,17 +67,23 @@ impl FromStr for Name {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Name, String> {
+        let both = |place: &str| {
+            let (first, second) = place.split_once('.')?;
+            Some((first.parse().ok()?, second.parse().ok()?))
+        };
         let parsed = match text.split_once(':') {
             None if text == "mount" => Some(Name::Mount),
-            None if text == "active" => Some(Name::Active),
-            Some(("meta", member)) => member.parse().ok().map(Name::Meta),
-            Some(("data", place)) => place.split_once('.').and_then(|(pair, member)| {
-                Some(Name::Data(pair.parse().ok()?, member.parse().ok()?))
-            }),
+            None if text == "active" => Some(Name::Active(0)),
+            Some(("active", group)) => group.parse().ok().map(Name::Active),
+            Some(("meta", place)) => match place.parse() {
+                Ok(member) => Some(Name::Meta(0, member)),
+                Err(_) => both(place).map(|(group, member)| Name::Meta(group, member)),
+            },
+            Some(("data", place)) => both(place).map(|(pair, member)| Name::Data(pair, member)),
             _ => None,
         };
         parsed.ok_or_else(|| {
-            format!("no process is called {text:?}: names are meta:MEMBER as in meta:1, active, data:PAIR.MEMBER as in data:0.1, and mount")
+            format!("no process is called {text:?}: names are meta:MEMBER as in meta:1 (of other groups meta:GROUP.MEMBER), active (active:GROUP), data:PAIR.MEMBER as in data:0.1, and mount")
         })
     }
 }
@@ -98,10 +108,28 @@ pub struct Cluster {
     /// Where the mount shows its metrics; clusters made by earlier builds have none.
     #[serde(default)]
     mount_metrics: Option<String>,
-    /// Metadata members, from 1.
+    /// Groups of metadata servers; clusters made by earlier builds do not say.
+    #[serde(default = "one")]
+    pub groups: u32,
+    /// Metadata members, from 1, group by group.
     pub meta: Vec<Endpoint>,
     /// Pairs, from 0: member 0 and member 1.
     pub data: Vec<[Endpoint; 2]>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How many of what a cluster is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    /// Groups of metadata servers.
+    pub groups: u32,
+    /// Metadata servers of each.
+    pub members: u32,
+    /// Pairs of data servers.
+    pub pairs: u32,
 }
 
 impl Cluster {
@@ -134,7 +162,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If no ports are free or the file cannot be written.
-    pub fn create(env: &Env, directory: &Path, members: u32, pairs: u32) -> Result<Cluster> {
+    pub fn create(env: &Env, directory: &Path, counts: Counts) -> Result<Cluster> {
         let mut taken = BTreeSet::new();
         let mut address = || free_address(env, &mut taken);
         let mut endpoint = || {
@@ -143,10 +171,10 @@ impl Cluster {
                 metrics: address()?,
             })
         };
-        let meta = (0..members)
+        let meta = (0..counts.groups * counts.members)
             .map(|_| endpoint())
             .collect::<Result<Vec<_>>>()?;
-        let data = (0..pairs)
+        let data = (0..counts.pairs)
             .map(|_| Ok([endpoint()?, endpoint()?]))
             .collect::<Result<Vec<_>>>()?;
         let mount_metrics = Some(address()?);
@@ -154,6 +182,7 @@ impl Cluster {
             version: VERSION,
             id: format!("{:016x}", env.random()),
             mount_metrics,
+            groups: counts.groups,
             meta,
             data,
         };
@@ -168,7 +197,9 @@ impl Cluster {
 
     /// The servers in the order in which they are started; the mount is not among them.
     pub fn servers(&self) -> Vec<Name> {
-        let meta = (1..=self.meta.len() as u32).map(Name::Meta);
+        let members = self.members();
+        let meta = (0..self.groups)
+            .flat_map(|group| (1..=members).map(move |member| Name::Meta(group, member)));
         let data =
             (0..self.data.len() as u32).flat_map(|pair| [Name::Data(pair, 0), Name::Data(pair, 1)]);
         meta.chain(data).collect()
@@ -177,9 +208,14 @@ impl Cluster {
     /// Where a server listens; None for the mount and for servers that are not of this cluster.
     pub fn endpoint(&self, name: Name) -> Option<&Endpoint> {
         match name {
-            Name::Meta(member) => self.meta.get((member as usize).checked_sub(1)?),
+            Name::Meta(group, member) => {
+                let members = self.members();
+                let is_there = group < self.groups && (1..=members).contains(&member);
+                let at = (group * members + member).checked_sub(1)?;
+                self.meta.get(at as usize).filter(|_| is_there)
+            }
             Name::Data(pair, member) => self.data.get(pair as usize)?.get(member as usize),
-            Name::Active | Name::Mount => None,
+            Name::Active(_) | Name::Mount => None,
         }
     }
 
@@ -189,6 +225,11 @@ impl Cluster {
             Name::Mount => self.mount_metrics.as_deref(),
             _ => self.endpoint(name).map(|one| one.metrics.as_str()),
         }
+    }
+
+    /// Metadata servers of each group.
+    pub fn members(&self) -> u32 {
+        self.meta.len() as u32 / self.groups.max(1)
     }
 
     /// Addresses of all metadata members.
@@ -221,7 +262,7 @@ impl Name {
     /// The subcommand of `weft` that runs it.
     pub fn subcommand(self) -> &'static str {
         match self {
-            Name::Meta(_) | Name::Active => "meta",
+            Name::Meta(..) | Name::Active(_) => "meta",
             Name::Data(..) => "data",
             Name::Mount => "mount",
         }
@@ -249,11 +290,18 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_printed() {
-        for name in [Name::Meta(1), Name::Active, Name::Data(12, 1), Name::Mount] {
+        for name in [
+            Name::Meta(0, 1),
+            Name::Meta(2, 3),
+            Name::Active(0),
+            Name::Active(1),
+            Name::Data(12, 1),
+            Name::Mount,
+        ] {
             assert_eq!(name.to_string().parse(), Ok(name));
         }
         for wrong in [
-            "", "data", "data:1", "data:x.0", "meta:", "mount:1", "disk:0.0",
+            "", "data", "data:1", "data:x.0", "meta:", "meta:1.", "active:x", "mount:1", "disk:0.0",
         ] {
             assert!(wrong.parse::<Name>().is_err(), "{wrong:?}");
         }

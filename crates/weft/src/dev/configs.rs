@@ -33,13 +33,14 @@ pub fn write_config(
     let place = name.place(directory);
     let unknown = || Error::Usage(format!("this cluster has no {name}"));
     let text = match name {
-        Name::Meta(member) => {
+        Name::Meta(group, member) => {
             let endpoint = cluster.endpoint(name).ok_or_else(unknown)?;
-            let members = cluster.meta.len() as u32;
             let mut settings = weft_meta::Settings {
                 dir: place.store,
                 coordinator: coordinator(directory, cluster).unwrap_or_default(),
-                members: (1..=members).collect(),
+                group,
+                groups: cluster.groups,
+                members: (1..=cluster.members()).collect(),
                 listen: endpoint.address.clone(),
                 metrics_listen: Some(endpoint.metrics.clone()),
                 cluster_id: cluster.id.clone(),
@@ -69,7 +70,7 @@ pub fn write_config(
                 ..weft_data::Settings::default()
             })?
         }
-        Name::Active => return Err(unknown()),
+        Name::Active(_) => return Err(unknown()),
         Name::Mount => {
             let point = chosen.mount_point.clone().ok_or_else(unknown)?;
             let mut settings = weft_mount::Settings {

@@ -8,6 +8,7 @@ mod serve;
 mod supervise;
 
 pub use cluster::Cluster;
+use cluster::Counts;
 use control::{Answer, Order, ask};
 
 use crate::error::{Error, Result, Tried};
@@ -45,10 +46,13 @@ struct Up {
     /// Pairs of data servers [default: 2, or as many as the directory has].
     #[arg(long)]
     pairs: Option<u32>,
-    /// Metadata servers, of which one leads and the others take its place [default: 3, or as many as the
-    /// directory has].
+    /// Metadata servers of each group, of which one leads and the others take its place [default: 3, or as
+    /// many as the directory has].
     #[arg(long)]
     members: Option<u32>,
+    /// Groups of metadata servers that share the name space [default: 1, or as many as the directory has].
+    #[arg(long)]
+    groups: Option<u32>,
     /// When a change is called committed.
     #[arg(long, value_enum, default_value_t = JournalSync::Group)]
     journal_sync: JournalSync,
@@ -67,7 +71,8 @@ pub enum JournalSync {
 
 #[derive(Subcommand)]
 enum DevOrder {
-    /// Kills a process (SIGKILL): meta:MEMBER, active (the metadata server that leads), data:PAIR.MEMBER, mount.
+    /// Kills a process (SIGKILL): meta:MEMBER, active (the metadata server that leads), data:PAIR.MEMBER, mount;
+    /// of other groups than the first meta:GROUP.MEMBER and active:GROUP.
     Kill { name: String },
     /// Makes a process hang (SIGSTOP).
     Stop { name: String },
@@ -149,6 +154,14 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
             cluster::MEMBERS_MAX
         )));
     }
+    if let Some(groups) = up.groups
+        && !(1..=cluster::GROUPS_MAX).contains(&groups)
+    {
+        return Err(Error::Usage(format!(
+            "--groups: from 1 to {}",
+            cluster::GROUPS_MAX
+        )));
+    }
     if let Some(pairs) = up.pairs
         && !(1..=cluster::PAIRS_MAX).contains(&pairs)
     {
@@ -178,18 +191,29 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
         mount_point,
         journal_sync: up.journal_sync,
     };
-    let (members, pairs) = (up.members, up.pairs);
+    let (groups, members, pairs) = (up.groups, up.members, up.pairs);
     weft_env::real::run(move |env| async move {
         let cluster = match Cluster::load(&directory)? {
             None => {
-                let members = members.unwrap_or(cluster::MEMBERS);
-                Cluster::create(&env, &directory, members, pairs.unwrap_or(2))?
+                let counts = Counts {
+                    groups: groups.unwrap_or(1),
+                    members: members.unwrap_or(cluster::MEMBERS),
+                    pairs: pairs.unwrap_or(2),
+                };
+                Cluster::create(&env, &directory, counts)?
             }
             Some(cluster) => {
-                let there = cluster.meta.len() as u32;
+                let there = cluster.groups;
+                if groups.is_some_and(|groups| groups != there) {
+                    return Err(Error::Usage(format!(
+                        "the cluster in {} was made with {there} groups of metadata servers: leave --groups out",
+                        directory.display()
+                    )));
+                }
+                let there = cluster.members();
                 if members.is_some_and(|members| members != there) {
                     return Err(Error::Usage(format!(
-                        "the cluster in {} was made with {there} metadata servers: leave --members out",
+                        "the cluster in {} was made with {there} metadata servers in each group: leave --members out",
                         directory.display()
                     )));
                 }
@@ -284,9 +308,13 @@ fn ready_message(directory: &Path, cluster: &Cluster, mount_point: Option<&Path>
         format!(" --dir {dir}")
     };
     let mut out = format!(
-        "Weft is up: {} pairs of data servers, metadata servers: {}, cluster {}.\n",
+        "Weft is up: {} pairs of data servers, metadata servers: {}{}, cluster {}.\n",
         cluster.data.len(),
         cluster.meta.len(),
+        match cluster.groups {
+            1 => String::new(),
+            groups => format!(" in {groups} groups"),
+        },
         cluster.id
     );
     match mount_point {
@@ -299,7 +327,7 @@ fn ready_message(directory: &Path, cluster: &Cluster, mount_point: Option<&Path>
                  \x20 {weft} dev{dir_option} kill data:0.1   # then go on reading and writing: a pause, not an error\n\
                  \x20 {weft} dev{dir_option} start data:0.1\n"
             );
-            if cluster.meta.len() > 1 {
+            if cluster.members() > 1 {
                 out += &format!(
                     "\x20 {weft} dev{dir_option} kill active     # another metadata server takes over; `start active` starts it again\n"
                 );
@@ -323,9 +351,10 @@ async fn comes_up(env: &Env, cluster: &Cluster) -> bool {
             && let Ok(reply) = tool.status().await
             && reply.pairs.len() + reply.removed_pairs.len() == cluster.data.len()
             && reply.pairs.iter().all(status::pair_serves)
-            && reply
-                .view
-                .is_some_and(|view| view.groups.iter().all(status::all_count))
+            && reply.view.is_some_and(|view| {
+                view.groups.len() as u32 == cluster.groups
+                    && view.groups.iter().all(status::all_count)
+            })
         {
             return true;
         }

@@ -92,7 +92,7 @@ impl Supervisor {
         let mut names = self.cluster.servers();
         names.retain(|name| !removed.contains(name));
         // The others find the metadata service when they start.
-        let is_meta = |name: &Name| matches!(name, Name::Meta(_));
+        let is_meta = |name: &Name| matches!(name, Name::Meta(..));
         let (meta, others): (Vec<Name>, Vec<Name>) = names.into_iter().partition(is_meta);
         for wave in [meta, others] {
             for &name in &wave {
@@ -122,16 +122,18 @@ impl Supervisor {
             .view()
             .await
             .map_err(failed)?;
-        let Some(group) = view
-            .groups
-            .first()
-            .filter(|group| !group.members.is_empty())
-        else {
-            return Ok(Vec::new());
+        let is_removed = |name: &Name| {
+            let Name::Meta(group, number) = *name else {
+                return false;
+            };
+            let mut groups = view.groups.iter().filter(|known| known.id == group);
+            // Before it is founded a group has no members.
+            groups.any(|group| {
+                !group.members.is_empty() && group.members.iter().all(|it| it.id != number)
+            })
         };
-        let numbers = 1..=self.cluster.meta.len() as u32;
-        let removed = numbers.filter(|number| group.members.iter().all(|it| it.id != *number));
-        Ok(removed.map(Name::Meta).collect())
+        let servers = self.cluster.servers().into_iter();
+        Ok(servers.filter(is_removed).collect())
     }
 
     /// The next process that ends without having been asked to; handles the others.
@@ -277,24 +279,25 @@ impl Supervisor {
         }
     }
 
-    /// Which metadata member leads.
-    async fn active(&self) -> Result<Name> {
-        if self.cluster.meta.len() == 1 {
-            return Ok(Name::Meta(1));
+    /// Which metadata member leads the group.
+    async fn active(&self, group: u32) -> Result<Name> {
+        if self.cluster.members() == 1 {
+            return Ok(Name::Meta(group, 1));
         }
         let tool = crate::tool::connect_first(&self.env, &self.cluster.meta_addresses()).await?;
         let view = tool.status().await?.view.unwrap_or_default();
-        match view.groups.first() {
-            Some(group) => Ok(Name::Meta(group.active)),
+        match view.groups.iter().find(|known| known.id == group) {
+            Some(known) => Ok(Name::Meta(group, known.active)),
             None => Err(Error::Failed("no metadata server leads".into())),
         }
     }
 
-    /// The only metadata member of which that is true: by then another one leads.
-    fn only_meta(&self, what: &str, is_it: impl Fn(&State) -> bool) -> Result<Name> {
+    /// The only metadata member of the group of which that is true: by then another one leads.
+    fn only_meta(&self, group: u32, what: &str, is_it: impl Fn(&State) -> bool) -> Result<Name> {
+        let is_member = |name: &Name| matches!(name, Name::Meta(of, _) if *of == group);
         let all = self.states.iter();
         let found: Vec<Name> = all
-            .filter(|(name, state)| matches!(name, Name::Meta(_)) && is_it(state))
+            .filter(|(name, state)| is_member(name) && is_it(state))
             .map(|(name, _)| *name)
             .collect();
         match found[..] {
@@ -326,13 +329,16 @@ impl Supervisor {
             return Ok(self.report());
         };
         let name = match (name, &order) {
-            (Name::Active, Order::Start { .. }) => {
-                self.only_meta("has ended", |state| matches!(state, State::Ended { .. }))?
+            (Name::Active(group), Order::Start { .. }) => {
+                let has_ended = |state: &State| matches!(state, State::Ended { .. });
+                self.only_meta(group, "has ended", has_ended)?
             }
-            (Name::Active, Order::Cont { .. }) => self.only_meta("hangs", |state| {
-                matches!(state, State::Running { stopped: true, .. })
-            })?,
-            (Name::Active, _) => self.active().await?,
+            (Name::Active(group), Order::Cont { .. }) => {
+                self.only_meta(group, "hangs", |state| {
+                    matches!(state, State::Running { stopped: true, .. })
+                })?
+            }
+            (Name::Active(group), _) => self.active(group).await?,
             (name, _) => name,
         };
         if !self.states.contains_key(&name) {
