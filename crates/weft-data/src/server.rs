@@ -1,6 +1,7 @@
 //! The server as a whole: its state in force, who is asked what, starting and stopping.
 
 use crate::alone::Alone;
+use crate::attend;
 use crate::intake::Intake;
 use crate::link::{self, Link};
 use crate::locks::Locks;
@@ -88,6 +89,7 @@ pub(crate) struct Node {
     pub sessions: RefCell<Sessions>,
     pub link: Link,
     pub registration: Registration,
+    pub others: attend::Others,
     /// What recovery has still to compare; Some while it runs.
     pub plan: RefCell<Option<Plan>>,
     pub progress: Cell<Progress>,
@@ -493,6 +495,7 @@ impl Drop for Server {
         if let Some(connection) = self.node.registration.connection() {
             connection.close("the server stops");
         }
+        self.node.others.close();
         self.node.link.close();
     }
 }
@@ -564,7 +567,8 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         intake: Intake::new(settings.intake_bytes),
         sessions: RefCell::default(),
         link: Link::new(),
-        registration: Registration::new(),
+        registration: Registration::new(settings.meta.clone()),
+        others: attend::Others::default(),
         plan: RefCell::default(),
         progress: Cell::default(),
         metrics: Metrics::new(),

@@ -1,14 +1,28 @@
 //! Which clients are refused: those whose session has ended, and older connections of a session
 //! that has come with a newer one. What such a connection brought and still waits here must not be
 //! done after what the newer one brings.
+//!
+//! Each replica group has sessions of its own, and says when it is first heard which of them live
+//! (docs/protocols/partition.md). What is known is kept by group: the lists come at different times, and
+//! none of them says anything of another group's sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use weft_types::{GroupId, SessionId};
 use weft_wire::Failed;
 
 /// What is known of sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    /// Told with the registration: sessions below this number are fenced...
+    groups: BTreeMap<GroupId, OfGroup>,
+}
+
+/// What is known of the sessions of one group.
+#[derive(Debug, Default)]
+struct OfGroup {
+    /// The group has told this process its list. Before that nobody knows whom it has fenced while this
+    /// server was away.
+    heard: bool,
+    /// Told with the list: sessions below this number are fenced...
     fenced_below: u64,
     /// ...but for these.
     live: BTreeSet<u64>,
@@ -19,45 +33,57 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// The list that comes with a registration. Fences told before stay.
-    pub fn told(&mut self, fenced_below: u64, live: impl IntoIterator<Item = u64>) {
-        self.fenced_below = self.fenced_below.max(fenced_below);
-        self.live = live
+    /// The list that comes when a connection to the active of a group is made. Fences told before stay.
+    pub fn told(&mut self, group: GroupId, fenced_below: u64, live: impl IntoIterator<Item = u64>) {
+        let known = self.groups.entry(group).or_default();
+        known.heard = true;
+        known.fenced_below = known.fenced_below.max(fenced_below);
+        known.live = live
             .into_iter()
-            .filter(|session| !self.fenced.contains(session))
+            .filter(|session| !known.fenced.contains(session))
             .collect();
         // Ids are never used again: what lies below the bound is covered by it.
-        self.fenced = self.fenced.split_off(&self.fenced_below);
-        let (below, live) = (self.fenced_below, &self.live);
-        self.newest
+        known.fenced = known.fenced.split_off(&known.fenced_below);
+        let (below, live) = (known.fenced_below, &known.live);
+        known
+            .newest
             .retain(|session, _| *session >= below || live.contains(session));
     }
 
     /// Refuses the session from now on.
     pub fn fence(&mut self, session: u64) {
-        self.live.remove(&session);
-        self.newest.remove(&session);
-        if session >= self.fenced_below {
-            self.fenced.insert(session);
+        let known = self.groups.entry(SessionId(session).group()).or_default();
+        known.live.remove(&session);
+        known.newest.remove(&session);
+        if session >= known.fenced_below {
+            known.fenced.insert(session);
         }
     }
 
-    /// The session has been ended.
+    /// The session has been ended, as far as has been said. Of a session whose group has not been heard
+    /// nobody has said so; nothing that it asks is admitted, though.
     pub fn is_fenced(&self, session: u64) -> bool {
-        self.fenced.contains(&session)
-            || session < self.fenced_below && !self.live.contains(&session)
+        let known = self.groups.get(&SessionId(session).group());
+        known.is_some_and(|known| known.is_fenced(session))
     }
 
     /// May a request that came over this connection be done? Asked when it arrives, and again
     /// when its turn has come.
     ///
     /// # Errors
-    /// [`Failed::Fenced`]; [`Failed::Unavailable`] if the session has a newer connection.
+    /// [`Failed::Fenced`]; [`Failed::Unavailable`] if the session has a newer connection, or its group
+    /// has not been heard yet.
     pub fn check(&mut self, session: u64, connection: u64) -> Result<(), Failed> {
         if self.is_fenced(session) {
             return Err(Failed::Fenced(format!("session {session} has ended")));
         }
-        let newest = self.newest.entry(session).or_insert(connection);
+        let group = SessionId(session).group();
+        let Some(known) = self.groups.get_mut(&group).filter(|known| known.heard) else {
+            return Err(Failed::Unavailable(format!(
+                "which sessions of replica group {group} live has not been heard yet"
+            )));
+        };
+        let newest = known.newest.entry(session).or_insert(connection);
         if *newest > connection {
             return Err(Failed::Unavailable(
                 "the session has come with a newer connection".into(),
@@ -68,13 +94,32 @@ impl Sessions {
     }
 }
 
+impl OfGroup {
+    fn is_fenced(&self, session: u64) -> bool {
+        self.fenced.contains(&session)
+            || session < self.fenced_below && !self.live.contains(&session)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_types::FIRST_GROUP;
+
+    const SECOND: GroupId = GroupId(1);
+    /// The session of the second group before the one of number 1.
+    const BASE: u64 = SessionId::first_of(SECOND).0 - 1;
+
+    /// The first group has been heard, and knows of no session.
+    fn heard() -> Sessions {
+        let mut sessions = Sessions::default();
+        sessions.told(FIRST_GROUP, 0, []);
+        sessions
+    }
 
     #[test]
     fn an_older_connection_is_refused_once_a_newer_one_has_come() {
-        let mut sessions = Sessions::default();
+        let mut sessions = heard();
         assert_eq!(sessions.check(5, 1), Ok(()));
         assert_eq!(sessions.check(6, 2), Ok(()));
         assert_eq!(sessions.check(5, 3), Ok(()));
@@ -88,11 +133,60 @@ mod tests {
         sessions.fence(7);
         assert!(sessions.is_fenced(7));
         // A list made before the fence does not lift it.
-        sessions.told(6, [3, 7]);
+        sessions.told(FIRST_GROUP, 6, [3, 7]);
         assert!(sessions.is_fenced(7) && sessions.is_fenced(4) && !sessions.is_fenced(3));
-        sessions.told(10, [3, 9]);
+        sessions.told(FIRST_GROUP, 10, [3, 9]);
         assert!(sessions.is_fenced(7) && !sessions.is_fenced(9) && !sessions.is_fenced(10));
         sessions.fence(9);
         assert!(matches!(sessions.check(9, 1), Err(Failed::Fenced(_))));
+    }
+
+    #[test]
+    fn nobody_is_served_before_his_group_has_been_heard() {
+        let mut sessions = Sessions::default();
+        for session in [5, BASE + 5] {
+            let refused = sessions.check(session, 1);
+            assert!(matches!(refused, Err(Failed::Unavailable(_))), "{session}");
+            assert!(!sessions.is_fenced(session), "nobody has said so");
+        }
+        sessions.told(FIRST_GROUP, 10, [5]);
+        assert_eq!(sessions.check(5, 1), Ok(()));
+        let refused = sessions.check(BASE + 5, 1);
+        assert!(matches!(refused, Err(Failed::Unavailable(_))));
+        // What the twin passes on counts before, and after the list.
+        sessions.fence(BASE + 6);
+        assert!(matches!(
+            sessions.check(BASE + 6, 1),
+            Err(Failed::Fenced(_))
+        ));
+        sessions.told(SECOND, BASE + 7, [BASE + 5, BASE + 6]);
+        assert_eq!(sessions.check(BASE + 5, 1), Ok(()));
+        assert_eq!(sessions.check(BASE + 7, 1), Ok(()), "opened since");
+        for ended in [BASE + 4, BASE + 6] {
+            assert!(matches!(sessions.check(ended, 1), Err(Failed::Fenced(_))));
+        }
+    }
+
+    #[test]
+    fn a_list_says_nothing_of_another_groups_sessions() {
+        let mut sessions = heard();
+        sessions.told(SECOND, BASE + 5, [BASE + 3]);
+        assert_eq!(sessions.check(2, 8), Ok(()));
+        assert_eq!(sessions.check(BASE + 3, 8), Ok(()));
+        sessions.fence(4);
+        sessions.fence(BASE + 9);
+        // Each tells anew; the numbers of the other one lie above, or below, all of its own.
+        for _ in 0..2 {
+            sessions.told(SECOND, BASE + 20, [BASE + 3]);
+            assert!(sessions.is_fenced(4) && !sessions.is_fenced(2));
+            sessions.told(FIRST_GROUP, 3, [2]);
+            assert!(sessions.is_fenced(BASE + 9) && !sessions.is_fenced(BASE + 3));
+            assert!(sessions.is_fenced(4) && !sessions.is_fenced(2));
+        }
+        // Nor have newer connections been forgotten.
+        for session in [2, BASE + 3] {
+            let refused = sessions.check(session, 7);
+            assert!(matches!(refused, Err(Failed::Unavailable(_))), "{session}");
+        }
     }
 }
