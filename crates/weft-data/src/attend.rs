@@ -31,6 +31,8 @@ struct Attended {
     contact: Contact,
     /// The group is gone.
     left: Notify,
+    /// An answer of the group's is wanted without waiting for the next question.
+    ask: Notify,
 }
 
 impl Others {
@@ -98,11 +100,20 @@ pub(crate) fn told(node: &Rc<Node>, reply: &RegisterReply) {
             let attended = Rc::new(Attended {
                 contact: Contact::new(id, node.settings.meta.clone()),
                 left: Notify::new(),
+                ask: Notify::new(),
             });
             node.spawn("attending", attend(node.clone(), attended.clone()));
             attended
         });
         attended.contact.learn(addresses);
+    }
+}
+
+/// This member begins to serve: the groups have to be heard before it serves their sessions.
+pub(crate) fn hear_anew(node: &Node) {
+    node.sessions.borrow_mut().begin_round();
+    for attended in node.others.groups.borrow().values() {
+        attended.ask.notify_one();
     }
 }
 
@@ -131,14 +142,11 @@ impl Talk for Attending {
             member: node.me.index() as u32,
             incarnation: node.incarnation,
         };
+        let round = node.sessions.borrow().round();
         let reply = contact.ask_first(node, connection, &request).await?;
         contact.found(node, connection, reply.meta_addresses);
-        fence::sessions_told(
-            node,
-            contact.group(),
-            reply.fenced_below,
-            reply.live_sessions,
-        );
+        let of = (contact.group(), round);
+        fence::sessions_told(node, of, reply.fenced_below, reply.live_sessions);
         let (group, meta) = (contact.group(), connection.peer());
         tracing::info!(%group, meta, "attends the group");
         Ok(())
@@ -148,11 +156,13 @@ impl Talk for Attending {
     /// it hangs, and its orders would not come.
     async fn stay(&self, connection: &Connection) -> CallError {
         let node = &self.node;
+        let group = self.attended.contact.group();
         let patience = Duration::from_millis(node.settings.link_patience_ms);
         loop {
+            let round = node.sessions.borrow().round();
             let call = connection.call(&LeadsRequest {}, Payload::none());
             match node.env.timeout(patience, call).await {
-                Ok(Ok(_)) => {}
+                Ok(Ok(_)) => node.sessions.borrow_mut().heard(group, round),
                 Ok(Err(error)) => return error,
                 Err(_) => {
                     return CallError::Lost(format!(
@@ -163,6 +173,7 @@ impl Talk for Attending {
             let wait = async {
                 futures_util::select_biased! {
                     why = connection.closed().fuse() => Some(why),
+                    () = self.attended.ask.notified().fuse() => None,
                     () = node.env.sleep(node.registration.pause()).fuse() => None,
                 }
             };

@@ -23,10 +23,16 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// Attempts before the metadata service is asked to come again: it knows the pair's state best.
 const ATTEMPTS: u32 = 100;
 
-/// A replica group has told which of its sessions live, and that all others below a number have ended.
-pub(crate) fn sessions_told(node: &Node, group: GroupId, fenced_below: u64, live: Vec<u64>) {
+/// A replica group has told, asked in this round (see `sessions.rs`), which of its sessions live, and that
+/// all others below a number have ended.
+pub(crate) fn sessions_told(
+    node: &Node,
+    (group, round): (GroupId, u64),
+    fenced_below: u64,
+    live: Vec<u64>,
+) {
     let sessions = &mut *node.sessions.borrow_mut();
-    sessions.told(group, fenced_below, live);
+    sessions.told(group, round, fenced_below, live);
     for session in node.marks.awaited() {
         if sessions.is_fenced(session) {
             node.marks.session_ended(session);

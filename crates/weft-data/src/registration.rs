@@ -103,7 +103,8 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), CallEr
         .map_err(|error| CallError::Lost(format!("no state of a pair: {error}")))?;
     contact.found(node, connection, reply.meta_addresses.clone());
     attend::told(node, &reply);
-    fence::sessions_told(node, FIRST_GROUP, reply.fenced_below, reply.live_sessions);
+    let of = (FIRST_GROUP, node.sessions.borrow().round());
+    fence::sessions_told(node, of, reply.fenced_below, reply.live_sessions);
     if reply.beat_ms > 0 {
         let beat = Duration::from_millis(reply.beat_ms);
         node.registration.beat.set(beat);

@@ -5,23 +5,30 @@
 //! Each replica group has sessions of its own, and says when it is first heard which of them live
 //! (docs/protocols/partition.md). What is known is kept by group: the lists come at different times, and
 //! none of them says anything of another group's sessions.
+//!
+//! While this member does not serve, its twin alone is told of the sessions that end. The first group is
+//! heard before it lets the member serve again; the others are not asked for that. So when the member
+//! begins to serve, a *round* begins, and a group counts as heard once it has answered something in it:
+//! over one connection orders and answers come as they were sent, so no order of before is missing then.
 
 use std::collections::{BTreeMap, BTreeSet};
-use weft_types::{GroupId, SessionId};
+use weft_types::{FIRST_GROUP, GroupId, SessionId};
 use weft_wire::Failed;
 
 /// What is known of sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     groups: BTreeMap<GroupId, OfGroup>,
+    /// How often this member has begun to serve.
+    round: u64,
 }
 
 /// What is known of the sessions of one group.
 #[derive(Debug, Default)]
 struct OfGroup {
-    /// The group has told this process its list. Before that nobody knows whom it has fenced while this
-    /// server was away.
-    heard: bool,
+    /// The newest round in which the group was asked something that it has answered. None: it has not
+    /// told this process its list, and nobody knows whom it has fenced while this server was away.
+    heard: Option<u64>,
     /// Told with the list: sessions below this number are fenced...
     fenced_below: u64,
     /// ...but for these.
@@ -33,10 +40,34 @@ struct OfGroup {
 }
 
 impl Sessions {
-    /// The list that comes when a connection to the active of a group is made. Fences told before stay.
-    pub fn told(&mut self, group: GroupId, fenced_below: u64, live: impl IntoIterator<Item = u64>) {
+    /// This member begins to serve: groups but the first have to be heard anew.
+    pub fn begin_round(&mut self) {
+        self.round += 1;
+    }
+
+    /// To be noted before a group is asked something, for [`Sessions::told`] and [`Sessions::heard`].
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// The group has answered what it was asked in this round, over a connection over which its list came.
+    pub fn heard(&mut self, group: GroupId, round: u64) {
+        if let Some(known) = self.groups.get_mut(&group) {
+            known.heard = known.heard.max(Some(round));
+        }
+    }
+
+    /// The list that comes when a connection to the active of a group is made, asked for in this round.
+    /// Fences told before stay.
+    pub fn told(
+        &mut self,
+        group: GroupId,
+        round: u64,
+        fenced_below: u64,
+        live: impl IntoIterator<Item = u64>,
+    ) {
         let known = self.groups.entry(group).or_default();
-        known.heard = true;
+        known.heard = known.heard.max(Some(round));
         known.fenced_below = known.fenced_below.max(fenced_below);
         known.live = live
             .into_iter()
@@ -77,8 +108,12 @@ impl Sessions {
         if self.is_fenced(session) {
             return Err(Failed::Fenced(format!("session {session} has ended")));
         }
-        let group = SessionId(session).group();
-        let Some(known) = self.groups.get_mut(&group).filter(|known| known.heard) else {
+        let (group, round) = (SessionId(session).group(), Some(self.round));
+        let is_heard = |known: &&mut OfGroup| match group {
+            FIRST_GROUP => known.heard.is_some(),
+            _ => known.heard == round,
+        };
+        let Some(known) = self.groups.get_mut(&group).filter(is_heard) else {
             return Err(Failed::Unavailable(format!(
                 "which sessions of replica group {group} live has not been heard yet"
             )));
@@ -113,7 +148,7 @@ mod tests {
     /// The first group has been heard, and knows of no session.
     fn heard() -> Sessions {
         let mut sessions = Sessions::default();
-        sessions.told(FIRST_GROUP, 0, []);
+        sessions.told(FIRST_GROUP, 0, 0, []);
         sessions
     }
 
@@ -133,9 +168,9 @@ mod tests {
         sessions.fence(7);
         assert!(sessions.is_fenced(7));
         // A list made before the fence does not lift it.
-        sessions.told(FIRST_GROUP, 6, [3, 7]);
+        sessions.told(FIRST_GROUP, 0, 6, [3, 7]);
         assert!(sessions.is_fenced(7) && sessions.is_fenced(4) && !sessions.is_fenced(3));
-        sessions.told(FIRST_GROUP, 10, [3, 9]);
+        sessions.told(FIRST_GROUP, 0, 10, [3, 9]);
         assert!(sessions.is_fenced(7) && !sessions.is_fenced(9) && !sessions.is_fenced(10));
         sessions.fence(9);
         assert!(matches!(sessions.check(9, 1), Err(Failed::Fenced(_))));
@@ -149,7 +184,7 @@ mod tests {
             assert!(matches!(refused, Err(Failed::Unavailable(_))), "{session}");
             assert!(!sessions.is_fenced(session), "nobody has said so");
         }
-        sessions.told(FIRST_GROUP, 10, [5]);
+        sessions.told(FIRST_GROUP, 0, 10, [5]);
         assert_eq!(sessions.check(5, 1), Ok(()));
         let refused = sessions.check(BASE + 5, 1);
         assert!(matches!(refused, Err(Failed::Unavailable(_))));
@@ -159,7 +194,7 @@ mod tests {
             sessions.check(BASE + 6, 1),
             Err(Failed::Fenced(_))
         ));
-        sessions.told(SECOND, BASE + 7, [BASE + 5, BASE + 6]);
+        sessions.told(SECOND, 0, BASE + 7, [BASE + 5, BASE + 6]);
         assert_eq!(sessions.check(BASE + 5, 1), Ok(()));
         assert_eq!(sessions.check(BASE + 7, 1), Ok(()), "opened since");
         for ended in [BASE + 4, BASE + 6] {
@@ -170,16 +205,16 @@ mod tests {
     #[test]
     fn a_list_says_nothing_of_another_groups_sessions() {
         let mut sessions = heard();
-        sessions.told(SECOND, BASE + 5, [BASE + 3]);
+        sessions.told(SECOND, 0, BASE + 5, [BASE + 3]);
         assert_eq!(sessions.check(2, 8), Ok(()));
         assert_eq!(sessions.check(BASE + 3, 8), Ok(()));
         sessions.fence(4);
         sessions.fence(BASE + 9);
         // Each tells anew; the numbers of the other one lie above, or below, all of its own.
         for _ in 0..2 {
-            sessions.told(SECOND, BASE + 20, [BASE + 3]);
+            sessions.told(SECOND, 0, BASE + 20, [BASE + 3]);
             assert!(sessions.is_fenced(4) && !sessions.is_fenced(2));
-            sessions.told(FIRST_GROUP, 3, [2]);
+            sessions.told(FIRST_GROUP, 0, 3, [2]);
             assert!(sessions.is_fenced(BASE + 9) && !sessions.is_fenced(BASE + 3));
             assert!(sessions.is_fenced(4) && !sessions.is_fenced(2));
         }
@@ -188,5 +223,27 @@ mod tests {
             let refused = sessions.check(session, 7);
             assert!(matches!(refused, Err(Failed::Unavailable(_))), "{session}");
         }
+    }
+
+    #[test]
+    fn who_begins_to_serve_hears_the_other_groups_anew() {
+        let mut sessions = heard();
+        sessions.told(SECOND, 0, BASE + 5, [BASE + 3]);
+        let asked = sessions.round();
+        sessions.begin_round();
+        // An answer to what was asked before may have been given before the last fence.
+        sessions.heard(SECOND, asked);
+        let refused = sessions.check(BASE + 3, 1);
+        assert!(matches!(refused, Err(Failed::Unavailable(_))));
+        // The first group has let this member serve, and told its list before.
+        assert_eq!(sessions.check(2, 1), Ok(()));
+        sessions.heard(SECOND, sessions.round());
+        assert_eq!(sessions.check(BASE + 3, 1), Ok(()));
+        assert_eq!(sessions.check(2, 1), Ok(()));
+        // An answer says nothing without a list.
+        let third = SessionId::first_of(GroupId(2));
+        sessions.heard(GroupId(2), sessions.round());
+        let refused = sessions.check(third.0, 1);
+        assert!(matches!(refused, Err(Failed::Unavailable(_))));
     }
 }
