@@ -14,7 +14,7 @@ use std::time::Duration;
 use weft_pair::recovery::Region;
 use weft_pair::{Mode, PairState};
 use weft_rpc::{Payload, Request};
-use weft_types::ObjectId;
+use weft_types::{GroupId, ObjectId, SessionId};
 use weft_wire::Failed;
 use weft_wire::proto;
 
@@ -23,13 +23,37 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// Attempts before the metadata service is asked to come again: it knows the pair's state best.
 const ATTEMPTS: u32 = 100;
 
-/// METHOD 51, from the metadata service and (to refuse the session only) from the twin.
-pub(crate) fn on_fence(node: &Rc<Node>, request: weft_rpc::Request) {
+/// A replica group has told, asked in this round (see `sessions.rs`), which of its sessions live, and that
+/// all others below a number have ended.
+pub(crate) fn sessions_told(
+    node: &Node,
+    (group, round): (GroupId, u64),
+    fenced_below: u64,
+    live: Vec<u64>,
+) {
+    let sessions = &mut *node.sessions.borrow_mut();
+    sessions.told(group, round, fenced_below, live);
+    for session in node.marks.awaited() {
+        if sessions.is_fenced(session) {
+            node.marks.session_ended(session);
+        }
+    }
+}
+
+/// METHOD 51, from the active of a group, and (to refuse the session only) from the twin: then `by` is
+/// None.
+pub(crate) fn on_fence(node: &Rc<Node>, by: Option<GroupId>, request: Request) {
     let message: proto::FenceRequest = match request.decode() {
         Ok(message) => message,
         Err(failed) => return request.replier.fail(failed),
     };
-    let request: Request = request;
+    let whose = SessionId(message.session).group();
+    if let Some(by) = by.filter(|by| message.session != 0 && *by != whose) {
+        let session = message.session;
+        return request.replier.fail(Failed::Refused(format!(
+            "session {session} is with replica group {whose}, which alone ends it, not {by}"
+        )));
+    }
     // Without a session only the lengths are wanted.
     if message.session != 0 {
         node.sessions.borrow_mut().fence(message.session);

@@ -32,7 +32,7 @@ pub(crate) fn on_twin(node: &Rc<Node>, request: Request) {
         proto::ListRequest::METHOD => on_list(node, request),
         proto::FilledRequest::METHOD => on_filled(node, request),
         proto::ClearRequest::METHOD => on_clear(node, request),
-        proto::FenceRequest::METHOD => crate::fence::on_fence(node, request),
+        proto::FenceRequest::METHOD => crate::fence::on_fence(node, None, request),
         _ => request
             .replier
             .fail(Failed::Refused("not a request for a twin".into())),

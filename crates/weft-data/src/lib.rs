@@ -4,12 +4,15 @@
 //! One owner loop in one thread drives the pure crates over weft-env: weft-pair says what this
 //! member may do (docs/protocols/pairs.md), weft-objects keeps the bytes. The binary starts a
 //! server with [`start`] and stops it by [`Server::stop`]; the metadata service decides everything
-//! else over the connection that `registration.rs` keeps.
+//! else over the connections that `registration.rs` and `attend.rs` keep.
 //!
 //! | file | what it is about |
 //! |---|---|
 //! | `server.rs` | the server as a whole: its state in force, who is asked what |
-//! | `registration.rs` | the connection to the metadata service: registering, beats, orders |
+//! | `contact.rs` | the connection to the active of a replica group |
+//! | `registration.rs` | the first group, which decides about the pair: registering, beats |
+//! | `attend.rs` | the other groups |
+//! | `orders.rs` | what a group may order |
 //! | `link.rs` | the connection to the twin |
 //! | `locks.rs` | which operations on an object may run at the same time |
 //! | `marks.rs` | which regions may differ from the twin, and when that is over |
@@ -23,6 +26,8 @@
 //! | `scrub.rs` | looking for bad blocks and for copies that differ |
 
 mod alone;
+mod attend;
+mod contact;
 mod fence;
 mod forward;
 mod intake;
@@ -31,6 +36,7 @@ mod locks;
 mod losses;
 mod marks;
 mod metrics;
+mod orders;
 mod owed;
 mod read;
 mod recovery;

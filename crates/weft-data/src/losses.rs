@@ -2,6 +2,7 @@
 //! readers, and merged when the twin is back with it (docs/protocols/losses.md).
 
 use crate::alone::{Suspect, around, minus};
+use crate::attend;
 use crate::locks::{Kind, WHOLE};
 use crate::marks::{joined, regions_in};
 use crate::server::{Node, from_name, to_name};
@@ -15,45 +16,59 @@ use weft_objects::{Extent, Loss, Purpose};
 use weft_pair::recovery::{Region, regions_of};
 use weft_pair::{Mode, PairState};
 use weft_rpc::{Payload, Request};
-use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS};
+use weft_types::{BLOCK_BYTES, Epoch, GroupId, Member, ObjectId, REGION_BLOCKS};
 use weft_wire::Failed;
 use weft_wire::checksum;
 use weft_wire::proto;
 
-/// How soon, at first and at last, the metadata service is asked again whether sessions may still have
+/// How soon, at first and at last, the replica groups are asked again whether sessions may still have
 /// gone on with something: a recovery waits for it, and living clients say within milliseconds.
 const ASK_AGAIN: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 /// Wait before something that was interrupted is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Asks the metadata service until no session can have gone on any more with what only the twin
-/// had, or this member does not serve alone any more.
+/// Asks the replica groups until no session can have gone on any more with what only the twin had, or
+/// this member does not serve alone any more.
 pub(crate) async fn watch(node: Rc<Node>) {
     let began = node.alone.since();
     let mut pause = ASK_AGAIN[0];
+    // Groups of which that is so: it stays so, for nothing new can be on the twin only.
+    let mut settled: BTreeSet<GroupId> = BTreeSet::new();
     while let Some(since) = node.alone.since()
         && began == Some(since)
     {
-        let patience = Duration::from_millis(node.settings.link_patience_ms);
-        if let Some(connection) = node.registration.connection() {
-            let request = proto::UnsettledRequest {
-                pair: node.pair.0,
-                epoch: since.0,
-            };
-            let call = connection.call(&request, Payload::none());
-            if let Ok(Ok((reply, _))) = node.env.timeout(patience, call).await
-                && reply.sessions == 0
-                && node.alone.since() == began
-            {
-                node.alone.resolved();
-                node.changed.notify_waiters();
-                node.record_state();
-                return;
+        for group in attend::groups(&node) {
+            if !settled.contains(&group) && is_settled(&node, group, since).await {
+                settled.insert(group);
             }
+        }
+        // Others may have come meanwhile.
+        let all = attend::groups(&node);
+        if all.iter().all(|group| settled.contains(group)) && node.alone.since() == began {
+            node.alone.resolved();
+            node.changed.notify_waiters();
+            node.record_state();
+            return;
         }
         node.env.sleep(pause).await;
         pause = (pause * 2).min(ASK_AGAIN[1]);
     }
+}
+
+/// A group says that none of its sessions can have gone on any more with what only the twin had. False
+/// also without its answer.
+async fn is_settled(node: &Node, group: GroupId, since: Epoch) -> bool {
+    let Some(connection) = attend::active_of(node, group) else {
+        return false;
+    };
+    let request = proto::UnsettledRequest {
+        pair: node.pair.0,
+        epoch: since.0,
+    };
+    let patience = Duration::from_millis(node.settings.link_patience_ms);
+    let call = connection.call(&request, Payload::none());
+    let answer = node.env.timeout(patience, call).await;
+    matches!(answer, Ok(Ok((reply, _))) if reply.sessions == 0)
 }
 
 /// Notes what a session that has ended may have lost of an object, of the bytes that its leases let it
@@ -375,7 +390,7 @@ fn wanted_of(
     (extents, payload)
 }
 
-/// The metadata service is told until it has heard: files may be longer now.
+/// The group that keeps the file is told until it has heard: the file may be longer now.
 async fn told_returned(node: Rc<Node>, object: ObjectId) {
     let request = proto::ReturnedRequest {
         pair: node.pair.0,
@@ -383,7 +398,8 @@ async fn told_returned(node: Rc<Node>, object: ObjectId) {
     };
     let patience = Duration::from_millis(node.settings.link_patience_ms);
     loop {
-        if let Some(connection) = node.registration.connection() {
+        let group = attend::group_of(&node, object.ino);
+        if let Some(connection) = attend::active_of(&node, group) {
             let call = connection.call(&request, Payload::none());
             if let Ok(Ok(_)) = node.env.timeout(patience, call).await {
                 return;

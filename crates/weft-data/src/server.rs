@@ -1,6 +1,7 @@
 //! The server as a whole: its state in force, who is asked what, starting and stopping.
 
 use crate::alone::Alone;
+use crate::attend;
 use crate::intake::Intake;
 use crate::link::{self, Link};
 use crate::locks::Locks;
@@ -76,6 +77,8 @@ pub(crate) struct Node {
     /// What others are told to connect to; known once it listens.
     pub address: RefCell<String>,
     pub side: RefCell<MemberSide>,
+    /// The epoch in force, and whether this member serves under it.
+    under: Cell<(Epoch, bool)>,
     /// The state or the right to serve changed.
     pub changed: Notify,
     /// Held by whoever writes the pair's epoch to the store.
@@ -88,6 +91,7 @@ pub(crate) struct Node {
     pub sessions: RefCell<Sessions>,
     pub link: Link,
     pub registration: Registration,
+    pub others: attend::Others,
     /// What recovery has still to compare; Some while it runs.
     pub plan: RefCell<Option<Plan>>,
     pub progress: Cell<Progress>,
@@ -151,13 +155,19 @@ impl Node {
         self.metrics.epoch.set(state.epoch.0 as i64);
         *self.plan.borrow_mut() = None;
         self.registration.takes_part();
+        let serves = state.mode.serves(self.me);
+        let before = self.under.replace((state.epoch, serves));
+        // Under an epoch that was not told here it may not have served.
+        if serves && before != (Epoch(state.epoch.0 - 1), true) {
+            attend::hear_anew(self);
+        }
         if matches!(state.mode, Mode::Only(_) | Mode::Down(_)) {
             self.link.part();
         }
         if state.mode == Mode::Recovering(self.me.twin()) {
             self.marks.vouched_by_twin();
         }
-        if state.mode.serves(self.me) {
+        if serves {
             self.store.became_current();
         }
         let unsure = || self.marks.unsure();
@@ -493,6 +503,7 @@ impl Drop for Server {
         if let Some(connection) = self.node.registration.connection() {
             connection.close("the server stops");
         }
+        self.node.others.close();
         self.node.link.close();
     }
 }
@@ -555,6 +566,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         started: env.now().since(Mono(0)),
         local: local.clone(),
         address: RefCell::default(),
+        under: Cell::default(),
         changed: Notify::new(),
         epoch_records: Semaphore::new(1),
         locks: Locks::default(),
@@ -564,7 +576,8 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         intake: Intake::new(settings.intake_bytes),
         sessions: RefCell::default(),
         link: Link::new(),
-        registration: Registration::new(),
+        registration: Registration::new(settings.meta.clone()),
+        others: attend::Others::default(),
         plan: RefCell::default(),
         progress: Cell::default(),
         metrics: Metrics::new(),

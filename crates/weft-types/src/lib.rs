@@ -46,7 +46,8 @@ number!(
     GroupId(u32)
 );
 number!(
-    /// A client's session with a group. Never reused; 0 means none.
+    /// A client's session with a group: the group in the top 16 bits, a counter below. Never reused; 0
+    /// means none.
     SessionId(u64)
 );
 number!(
@@ -87,6 +88,10 @@ pub const FIRST_GROUP: GroupId = GroupId(0);
 pub const SLOTS: u16 = 4096;
 /// Bits of an inode number below the slot.
 pub const INO_COUNTER_BITS: u32 = 52;
+/// Bits of a session's number below the group's.
+pub const SESSION_COUNTER_BITS: u32 = 48;
+/// The replica group that has slot 0, and with it the root directory; it decides about the pairs.
+pub const FIRST_GROUP: GroupId = GroupId(0);
 /// The root directory: slot 0, counter 1.
 pub const ROOT_INO: Ino = Ino(1);
 /// Longest name of a directory entry, in bytes.
@@ -125,6 +130,20 @@ impl Ino {
     /// The slot this inode lives in.
     pub const fn slot(self) -> Slot {
         Slot((self.0 >> INO_COUNTER_BITS) as u16)
+    }
+}
+
+impl SessionId {
+    /// The first session of a group (below 2^16), which counts on from there: no two groups' sessions
+    /// have the same number.
+    pub const fn first_of(group: GroupId) -> SessionId {
+        assert!(group.0 < 1 << (u64::BITS - SESSION_COUNTER_BITS));
+        SessionId(((group.0 as u64) << SESSION_COUNTER_BITS) + 1)
+    }
+
+    /// The group that the session is with.
+    pub const fn group(self) -> GroupId {
+        GroupId((self.0 >> SESSION_COUNTER_BITS) as u32)
     }
 }
 
@@ -185,5 +204,24 @@ pub struct ObjectId {
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}.{}", self.ino.0, self.generation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sessions_number_says_its_group() {
+        assert_eq!(SessionId::first_of(FIRST_GROUP), SessionId(1));
+        let last = SessionId((1 << SESSION_COUNTER_BITS) - 1);
+        assert_eq!(last.group(), FIRST_GROUP);
+        assert_eq!(SessionId(u64::MAX).group(), GroupId(u32::from(u16::MAX)));
+        for group in [GroupId(1), GroupId(4095)] {
+            let first = SessionId::first_of(group);
+            assert_eq!(first.group(), group);
+            // The number before is nobody's: the one before that is the last of the group below.
+            assert_eq!(SessionId(first.0 - 2).group(), GroupId(group.0 - 1));
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! A pair of data servers, a metadata service that only keeps their state, and a client, in one
 //! process over loopback.
 
-#![allow(clippy::unwrap_used, dead_code)]
+#![allow(clippy::unwrap_used, dead_code, unused_imports)]
+
+mod group;
+
+pub use group::Group;
 
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -61,6 +65,9 @@ pub struct Meta {
     pub returned: RefCell<Vec<ObjectId>>,
     /// Addresses of metadata servers that members are told when they register.
     pub members: RefCell<Vec<String>>,
+    /// The other replica groups, and who has which slots, as members are told when they register.
+    pub groups: RefCell<Vec<proto::Group>>,
+    pub slots: RefCell<Vec<proto::SlotRange>>,
     /// Requests that were answered with who leads.
     pub turned_away: Cell<usize>,
 }
@@ -88,6 +95,8 @@ impl Meta {
             unsettled: Cell::new(0),
             returned: RefCell::default(),
             members: RefCell::default(),
+            groups: RefCell::default(),
+            slots: RefCell::default(),
             turned_away: Cell::new(0),
         });
         let (address, _) = meta.listen(address).await;
@@ -154,6 +163,17 @@ impl Meta {
     fn on_request(self: Rc<Meta>, connection: &Connection, request: Request) {
         let number = connection.number();
         let now = self.now();
+        let wanted = connection.identity().group;
+        if wanted != 0 {
+            // Somebody looks for another group's active.
+            let groups = self.groups.borrow();
+            let group = groups.iter().find(|group| group.id == wanted);
+            let members = group.into_iter().flat_map(|group| &group.members);
+            return request.replier.fail(Failed::NotActive {
+                active: String::new(),
+                members: members.map(|member| member.address.clone()).collect(),
+            });
+        }
         match request.method {
             proto::RegisterRequest::METHOD => {
                 let message: proto::RegisterRequest = request.decode().unwrap();
@@ -268,7 +288,8 @@ impl Meta {
                         lease_ms: LEASE.as_millis() as u64,
                         beat_ms: 50,
                         meta_addresses: self.members.borrow().clone(),
-                        ..Default::default()
+                        groups: self.groups.borrow().clone(),
+                        slots: self.slots.borrow().clone(),
                     };
                     let replier = self.waiting.borrow_mut().remove(&connection).unwrap();
                     replier.send::<proto::RegisterRequest>(&reply, Payload::none());
@@ -310,6 +331,13 @@ impl Meta {
         }
     }
 
+    /// Ends the connections of all members, which register again.
+    pub fn part(&self) {
+        for (connection, _) in self.connections.borrow().values() {
+            connection.close("to be made again");
+        }
+    }
+
     /// Sends an order to a member.
     pub async fn order<R: Rpc>(&self, member: Member, request: &R) -> Result<R::Reply, CallError> {
         let to = self
@@ -344,7 +372,14 @@ impl Bed {
     }
 
     pub async fn tuned(env: Env, tune: fn(&mut Settings)) -> Bed {
+        Bed::among(env, tune, &[]).await
+    }
+
+    /// With other groups than the first.
+    pub async fn among(env: Env, tune: fn(&mut Settings), groups: &[&Group]) -> Bed {
         let (meta, meta_address) = Meta::start(&env, "127.0.0.1:0").await;
+        let records = groups.iter().map(|group| group.record());
+        meta.groups.borrow_mut().extend(records);
         let dir = || tempfile::tempdir().unwrap();
         let mut bed = Bed {
             env,

@@ -6,12 +6,9 @@ use crate::errno::Errno;
 use crate::parts::{Prepared, transaction_of};
 use crate::slots::SlotSet;
 use crate::state::{Context, State};
-use weft_types::{GroupId, Ino, ROOT_INO, SLOTS, TransactionId};
+use weft_types::{GroupId, Ino, ROOT_INO, SLOTS, SessionId, TransactionId};
 use weft_wire::proto::part::{Part as Kind, Tells};
 use weft_wire::proto::{self, Attr, OpReply, Part};
-
-/// Sessions of a group are numbered from `group << SESSION_GROUP_SHIFT` on: no two groups' are the same.
-const SESSION_GROUP_SHIFT: u32 = 48;
 
 /// The name space gets its place among those of the groups.
 pub(super) fn found(state: &mut State, ctx: &Context, op: &proto::Found) -> Result<OpReply, Errno> {
@@ -24,7 +21,7 @@ pub(super) fn found(state: &mut State, ctx: &Context, op: &proto::Found) -> Resu
     let is_root_here = slots.has(ROOT_INO.slot());
     state.group = GroupId(op.group);
     state.slots = slots;
-    state.next_session = (u64::from(op.group) << SESSION_GROUP_SHIFT) + 1;
+    state.next_session = SessionId::first_of(state.group).0;
     if !is_root_here {
         state.remove_root();
     }
