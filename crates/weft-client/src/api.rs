@@ -1,16 +1,19 @@
 //! The operations of a [`Client`].
 
 use crate::core::Core;
+use crate::dirops::Made;
 use crate::leases::{Mode, WHOLE};
 use crate::session::Session;
 use crate::settings::Settings;
+use crate::slots::FIRST;
 use crate::types::*;
 use crate::writeback;
 use bytes::Bytes;
+use futures_util::future::join_all;
 use rangemap::RangeSet;
 use std::rc::Rc;
 use weft_env::Env;
-use weft_wire::proto::{self, ExplainRequest, StatusRequest, op};
+use weft_wire::proto::{self, ExplainRequest, StatusRequest};
 
 /// Why a client could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -57,28 +60,30 @@ impl Client {
             ));
         }
         let core = Core::new(env.clone(), settings);
-        env.spawn("session", Session::keep(Rc::downgrade(&core)));
+        env.spawn("session", Session::keep(Rc::downgrade(&core), FIRST));
         env.spawn("write-behind", writeback::age(Rc::downgrade(&core)));
         let refused = async {
             loop {
                 env.sleep(REFUSAL_PAUSE).await;
-                if let (why, true) = core.session.last_failure() {
+                if let (why, true) = core.first_session().last_failure() {
                     return why;
                 }
             }
         };
-        let connected = std::pin::pin!(core.session.connected());
+        let connected = std::pin::pin!(core.first_session().connected());
         let refused = std::pin::pin!(refused);
         let first = futures_util::future::select(connected, refused);
         let outcome = match env.timeout(core.patience(), first).await {
             Ok(futures_util::future::Either::Left(_)) => None,
             Ok(futures_util::future::Either::Right((why, _))) => Some(ClientError::Refused(why)),
-            Err(_) => Some(ClientError::Unreachable(core.session.last_failure().0)),
+            Err(_) => Some(ClientError::Unreachable(
+                core.first_session().last_failure().0,
+            )),
         };
         match outcome {
             None => Ok(Client(core.clone())),
             Some(error) => {
-                core.session.stop();
+                core.sessions.stop();
                 Err(error)
             }
         }
@@ -86,40 +91,38 @@ impl Client {
 
     /// The addresses of metadata servers that servers have told, of which its settings need not know all.
     pub fn meta_learned(&self) -> Vec<String> {
-        self.0.session.learned()
+        self.0.first_session().learned()
     }
 
-    /// Writes back everything and ends the session. Handles are void afterwards.
+    /// Writes back everything and ends the sessions. Handles are void afterwards.
     ///
     /// # Errors
     /// The first error of what was written back.
     pub async fn close(&self) -> Result<()> {
         let core = &self.0;
         let synced = core.sync_all().await;
-        core.session.begin_leaving();
-        let session = core.session.id();
-        if session != 0 {
-            let closing = op::Op::CloseSession(proto::CloseSession {
-                session,
-                clean: true,
-            });
-            let goodbye = core.session.change(core, Cred::default(), closing, false);
-            let closed = core
-                .within(GOODBYE_PATIENCE, async move { goodbye.await.map(drop) })
-                .await;
-            if let Err(errno) = closed {
-                tracing::debug!(%errno, "the service ends the session by its term");
-            }
-        }
-        core.session.stop();
+        core.sessions.begin_closing();
+        let others = core.sessions.others();
+        join_all(others.iter().map(|other| core.say_goodbye(other))).await;
+        // Who looks at the first group's sessions finds this client there until it has left all.
+        core.say_goodbye(core.first_session()).await;
+        core.sessions.stop();
         core.pairs.close();
         synced
     }
 
-    /// The id of the session with the metadata service; 0 while there is none. Another one than
-    /// before says that the service ended the earlier one: what had not been synced may be lost.
+    /// The id of the session with the metadata service's first group; 0 while there is none. Another one
+    /// than before says that the service ended the earlier one: what had not been synced may be lost.
     pub fn session(&self) -> u64 {
-        self.0.session.id()
+        self.0.first_session().id()
+    }
+
+    /// The groups of the metadata service that this client has needed, each with the id of its session, 0
+    /// while there is none. The first group comes first.
+    pub fn sessions(&self) -> Vec<(u32, u64)> {
+        let (first, others) = (self.0.first_session().clone(), self.0.sessions.others());
+        let all = std::iter::once(first).chain(others);
+        all.map(|session| (session.group, session.id())).collect()
     }
 
     /// The ids of the sessions with all groups, in the groups' order; 0 for none at present.
@@ -130,11 +133,9 @@ impl Client {
     /// The leases that this client believes it holds now: of which inode, and which bytes it may read
     /// and write.
     pub fn leases(&self) -> Vec<Believed> {
-        if !self.0.session.is_valid() {
-            return Vec::new();
-        }
         let nodes = self.0.nodes.all();
-        let held = nodes.iter().filter_map(|node| {
+        let valid = nodes.iter().filter(|node| self.0.is_valid(node.ino));
+        let held = valid.filter_map(|node| {
             let state = node.state.borrow();
             let whole = || std::iter::once(WHOLE).collect();
             let (read, write) = match state.lease.mode() {
@@ -162,7 +163,7 @@ impl Client {
 
     /// The inode number of the root directory.
     pub fn root(&self) -> u64 {
-        self.0.session.root.get()
+        self.0.first_session().root.get()
     }
 
     /// Sets who keeps copies of what this client answers. Before the first operation.
@@ -205,6 +206,12 @@ impl Client {
         self.0.lookup(cred, parent, name).await
     }
 
+    /// A name is known to stand for an inode, under a lease of this client's: a cache may keep it until
+    /// [`Invalidator::names`] of the directory. To be asked in the turn in which it is put there.
+    pub fn keeps_name(&self, parent: u64, name: &[u8], ino: u64) -> bool {
+        self.0.keeps_name(parent, name, ino)
+    }
+
     /// Makes (or opens) a regular file and opens it.
     pub async fn create(
         &self,
@@ -226,7 +233,11 @@ impl Client {
             .0
             .to_the_end(async move { core.make(&cred, create).await })
             .await?;
-        Ok(made.1)
+        match made {
+            Made::Here(_, known, _) => Ok(known),
+            // All that is made here must be new.
+            Made::Elsewhere(..) => Err(Errno(libc::EEXIST)),
+        }
     }
 
     /// Makes a directory.
@@ -571,19 +582,18 @@ impl Client {
     pub async fn explain(&self, path: &[u8]) -> Result<Explained> {
         let path = Bytes::copy_from_slice(path);
         let request = ExplainRequest { path };
-        let asked = self.0.session.ask(&self.0, |_| request.clone()).await?;
+        let session = self.0.first_session();
+        let asked = session.ask(&self.0, |_| request.clone()).await?;
         Ok(asked.0)
     }
 
     /// The cluster's state.
     pub async fn status(&self) -> Result<Status> {
-        let asked = self.0.session.ask(&self.0, |_| StatusRequest {}).await?;
+        let session = self.0.first_session();
+        let asked = session.ask(&self.0, |_| StatusRequest {}).await?;
         Ok(asked.0)
     }
 }
-
-/// A service that does not answer the last word for this long is left to the session's term.
-const GOODBYE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// How often it is looked whether the service has refused this client.
 const REFUSAL_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);

@@ -70,7 +70,7 @@ impl Core {
         // Times that are owed and replaced now must not be told again afterwards.
         let owner = self.nodes.get(ino);
         let (reply, link) = self
-            .session
+            .session_of(ino)
             .change(self, cred.clone(), op::Op::Setattr(change), true)
             .await?;
         let attr = reply
@@ -79,7 +79,7 @@ impl Core {
             .ok_or(Errno(libc::EIO))?;
         self.take_leases(&link, &reply.leases, ino);
         let granted = self.granted(&link, &reply.leases, ino);
-        let node = self.take_changed(&attr, granted);
+        let node = self.take_changed(&link, &attr, granted);
         if let Some(owner) = owner {
             let mut state = owner.state.borrow_mut();
             if state.lease.mode() == Mode::Write
@@ -115,7 +115,7 @@ impl Core {
             return None;
         }
         let node = self.nodes.get(ino)?;
-        if !self.session.is_valid() {
+        if !self.is_valid(ino) {
             return None;
         }
         let mut state = node.state.borrow_mut();
@@ -220,7 +220,8 @@ impl Core {
             ..Setattr::default()
         };
         let op = op::Op::Setattr(change);
-        let (reply, link) = self.session.change(self, cred.clone(), op, true).await?;
+        let session = self.session_of(node.ino);
+        let (reply, link) = session.change(self, cred.clone(), op, true).await?;
         self.take_leases(&link, &reply.leases, node.ino);
         let granted = self.granted(&link, &reply.leases, node.ino);
         let reply = reply.reply.unwrap_or_default();
@@ -240,7 +241,7 @@ impl Core {
             }
             state.lease.owns()
         };
-        self.take_changed(&attr, granted);
+        self.take_changed(&link, &attr, granted);
         self.was_cut(node, &attr);
         node.state.borrow_mut().replaced |= size == 0;
         if owns && reply.trim_seq != 0 {
@@ -329,7 +330,8 @@ impl Core {
         let (core, ino) = (self.clone(), node.ino);
         self.env.spawn("relatime", async move {
             // Whoever reads next tries again.
-            if let Err(errno) = core.session.change(&core, root_cred(), change, false).await {
+            let session = core.session_of(ino);
+            if let Err(errno) = session.change(&core, root_cred(), change, false).await {
                 tracing::debug!(ino, %errno, "a time of access was not taken");
             }
         });
@@ -339,7 +341,7 @@ impl Core {
 
     /// The names of the extended attributes, kept under the lease.
     pub async fn listxattr(self: &Rc<Self>, cred: &Cred, ino: u64) -> Result<Rc<Vec<Bytes>>> {
-        if self.session.is_valid()
+        if self.is_valid(ino)
             && let Some(node) = self.nodes.get(ino)
         {
             let state = node.state.borrow();
@@ -354,7 +356,7 @@ impl Core {
         let losses = node.state.borrow().lease.losses();
         let changes = node.state.borrow().version;
         let (reply, link) = self
-            .session
+            .session_of(ino)
             .ask(self, |link| GetxattrRequest {
                 session: link.session,
                 epoch: link.epoch,
@@ -368,7 +370,7 @@ impl Core {
         let stands = state.lease.may_answer()
             && state.lease.losses() == losses
             && state.version == changes
-            && link.generation == self.session.generation();
+            && self.is_current(&link);
         if stands {
             state.xattr_names = Some(names.clone());
         }
@@ -385,7 +387,7 @@ impl Core {
             return Err(Errno(libc::ENODATA));
         }
         let (reply, _) = self
-            .session
+            .session_of(ino)
             .ask(self, |link| GetxattrRequest {
                 session: link.session,
                 epoch: link.epoch,
@@ -404,7 +406,8 @@ impl Core {
             // An answer to a question asked before this is not kept.
             state.version += 1;
         }
-        let result = self.session.change(self, cred.clone(), op, true).await;
+        let session = self.session_of(ino);
+        let result = session.change(self, cred.clone(), op, true).await;
         if let Some(node) = self.nodes.get(ino) {
             let mut state = node.state.borrow_mut();
             state.xattr_names = None;
@@ -413,7 +416,7 @@ impl Core {
         let (reply, link) = result?;
         self.take_leases(&link, &reply.leases, ino);
         if let Some(attr) = reply.reply.and_then(|reply| reply.attr) {
-            self.take_changed(&attr, self.granted(&link, &reply.leases, attr.ino));
+            self.take_changed(&link, &attr, self.granted(&link, &reply.leases, attr.ino));
         }
         Ok(())
     }
@@ -454,17 +457,17 @@ impl Core {
             ino,
             policy: Some(policy),
         });
-        let (reply, link) = self.session.change(self, cred, op, true).await?;
+        let (reply, link) = self.session_of(ino).change(self, cred, op, true).await?;
         self.take_leases(&link, &reply.leases, ino);
         if let Some(attr) = reply.reply.and_then(|reply| reply.attr) {
-            self.take_changed(&attr, self.granted(&link, &reply.leases, attr.ino));
+            self.take_changed(&link, &attr, self.granted(&link, &reply.leases, attr.ino));
         }
         Ok(())
     }
 
     pub async fn statfs(self: &Rc<Self>) -> Result<Space> {
         let (reply, _) = self
-            .session
+            .first_session()
             .ask(self, |link| StatfsRequest {
                 session: link.session,
             })

@@ -4,9 +4,10 @@
 //! A change keeps its number through all attempts. It ends when the copies that the pair's state
 //! demands are made, or it is refused, or the patience is over.
 
-use crate::announced::Places;
+use crate::announced::{Announced, Places};
 use crate::core::Core;
 use crate::pairs::{Object, Pair, Pairs, Trouble};
+use crate::session::Session;
 use crate::types::Errno;
 use crate::window::UnderWay;
 use bytes::Bytes;
@@ -36,8 +37,8 @@ const CONFIRM_AFTER: Duration = Duration::from_millis(100);
 /// The numbers of a client's changes.
 pub(crate) struct Numbers {
     next: Cell<u64>,
-    /// Of changes in progress, and of doubts.
-    unconfirmed: RefCell<BTreeSet<u64>>,
+    /// Of changes in progress, and of doubts, after the group under whose session they are made.
+    unconfirmed: RefCell<BTreeSet<(u32, u64)>>,
     /// By number. Few: each took the whole patience, with the pair's state as it was.
     doubts: RefCell<BTreeMap<u64, Doubt>>,
     /// Of changes in progress: the pair, and its epoch when they began.
@@ -55,8 +56,9 @@ impl Default for Numbers {
     }
 }
 
-/// The number of a change, unconfirmed until it is dropped (unless it is noted as a doubt).
-struct Unconfirmed<'a>(&'a Numbers, u64);
+/// The number of a change under the session with a group, unconfirmed until it is dropped (unless it is
+/// noted as a doubt).
+struct Unconfirmed<'a>(&'a Numbers, u64, u32);
 
 impl Unconfirmed<'_> {
     /// The change was tried as `to` says and ended so. One that both members were sent, and that
@@ -73,7 +75,7 @@ impl Drop for Unconfirmed<'_> {
     fn drop(&mut self) {
         self.0.begun.borrow_mut().remove(&self.1);
         if !self.0.doubts.borrow().contains_key(&self.1) {
-            self.0.unconfirmed.borrow_mut().remove(&self.1);
+            self.0.unconfirmed.borrow_mut().remove(&(self.2, self.1));
         }
     }
 }
@@ -81,6 +83,7 @@ impl Drop for Unconfirmed<'_> {
 /// Where a change that nobody answered for was sent.
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
+    group: u32,
     session: u64,
     pair: u32,
     epoch: u64,
@@ -201,6 +204,8 @@ struct Owing<'a> {
     confirmed_below: u64,
     /// Where it writes: both members must know that already.
     places: &'a Places,
+    /// Where they do, of what is written under the same session.
+    announced: &'a Announced,
     /// To be called then, perhaps more than once.
     goes_on: &'a dyn Fn(),
 }
@@ -306,7 +311,8 @@ impl Pairs {
             let (reply, _) = reply.map_err(|trouble| (member, trouble))?;
             reply.take(pair, member);
             if let Some(owing) = owing {
-                pair.announced.told(member, epoch, owing.confirmed_below);
+                let below = owing.confirmed_below;
+                owing.announced.told(member, epoch, below);
             }
             answered.notify_one();
             Ok(())
@@ -316,14 +322,15 @@ impl Pairs {
         let both = futures_util::future::join(zero, one);
         let going_on = async {
             answered.notified().await;
-            self.go_on(pair, epoch, owing).await
+            self.go_on(epoch, owing).await
         };
         let done = match select(pin!(both), pin!(going_on)).await {
             Either::Left((done, _)) => done,
             Either::Right((never, _)) => match never {},
         };
         if let (Ok(()), Ok(()), Some(owing)) = (&done.0, &done.1, owing) {
-            pair.announced.both_have(owing.places, epoch, owing.number);
+            let Owing { places, number, .. } = owing;
+            owing.announced.both_have(places, epoch, number);
         }
         match done {
             // A disk that refused says most: what the other one did is settled after it.
@@ -382,18 +389,20 @@ impl Pairs {
         match owing {
             Some((owing, awaited)) if owes && both_serve => {
                 let copied = self.copied(pair, (member, epoch), &awaited);
-                let going_on = self.go_on(pair, epoch, Some(owing));
+                let going_on = self.go_on(epoch, Some(owing));
                 let said = match select(pin!(copied), pin!(going_on)).await {
                     Either::Left((said, _)) => said,
                     Either::Right((never, _)) => match never {},
                 };
                 if said.is_ok() {
-                    pair.announced.both_have(owing.places, epoch, owing.number);
+                    let Owing { places, number, .. } = owing;
+                    owing.announced.both_have(places, epoch, number);
                 }
                 said
             }
             Some((owing, _)) if both_serve => {
-                pair.announced.both_have(owing.places, epoch, owing.number);
+                let Owing { places, number, .. } = owing;
+                owing.announced.both_have(places, epoch, number);
                 Ok(())
             }
             _ => Ok(()),
@@ -401,11 +410,10 @@ impl Pairs {
     }
 
     /// One member has the write: the writer goes on as soon as both know where it is. Never ends.
-    async fn go_on(&self, pair: &Pair, epoch: u64, owing: Option<Owing<'_>>) -> Infallible {
+    async fn go_on(&self, epoch: u64, owing: Option<Owing<'_>>) -> Infallible {
         if let Some(owing) = owing {
-            pair.announced
-                .known(owing.places, epoch, owing.number)
-                .await;
+            let Owing { places, number, .. } = owing;
+            owing.announced.known(places, epoch, number).await;
             (owing.goes_on)();
         }
         std::future::pending().await
@@ -429,7 +437,8 @@ impl Pairs {
             mut owing,
         } = target;
         let pair = self.pair(object.pair);
-        let session = core.session.id();
+        let with = core.session_of(object.ino);
+        let session = with.id();
         if session == 0 {
             return Err(Undone::Refused(Errno(libc::EIO)));
         }
@@ -449,7 +458,7 @@ impl Pairs {
                     }
                     _ => None,
                 };
-                if core.session.id() != session {
+                if with.id() != session {
                     return Err(Errno(libc::EIO));
                 }
                 if first_asked() != asked {
@@ -457,7 +466,7 @@ impl Pairs {
                 }
                 let epoch = pair.epoch();
                 if let Some(owing) = &mut owing {
-                    owing.confirmed_below = self.confirmed_below();
+                    owing.confirmed_below = self.confirmed_below(with.group);
                 }
                 let request = request(epoch, to);
                 let current = pair.current();
@@ -490,12 +499,14 @@ impl Pairs {
                     }
                     Err(why) => why,
                 };
-                self.settle(core, &pair, epoch, member, trouble).await?;
+                self.settle(core, (&pair, epoch, member), &with, trouble)
+                    .await?;
             }
         };
         match select(pin!(attempt), pin!(clock.over())).await {
             Either::Left((result, _)) => result.map_err(Undone::Refused),
             Either::Right(((), _)) => Err(Undone::InDoubt(Doubt {
+                group: with.group,
                 session,
                 pair: object.pair,
                 epoch: pair.epoch(),
@@ -504,40 +515,47 @@ impl Pairs {
     }
 
     /// A number for a change, not confirmed until the guard says how it ended.
-    fn number(&self, session: u64, pair: u32) -> Unconfirmed<'_> {
-        self.forget_doubts(session);
+    fn number(&self, with: &Session, pair: u32) -> Unconfirmed<'_> {
+        self.forget_doubts(with);
         let number = self.numbers.next.get();
         self.numbers.next.set(number + 1);
-        self.numbers.unconfirmed.borrow_mut().insert(number);
+        let unconfirmed = &self.numbers.unconfirmed;
+        unconfirmed.borrow_mut().insert((with.group, number));
         let begun = (pair, self.pair(pair).epoch());
         self.numbers.begun.borrow_mut().insert(number, begun);
-        Unconfirmed(&self.numbers, number)
+        Unconfirmed(&self.numbers, number, with.group)
     }
 
     /// Doubts end with their session, which is fenced, and with the pair's epoch: whatever is in a
     /// modified list then has been compared before both members serve again.
-    fn forget_doubts(&self, session: u64) {
+    fn forget_doubts(&self, with: &Session) {
         let mut doubts = self.numbers.doubts.borrow_mut();
         doubts.retain(|number, doubt| {
-            let holds = doubt.session == session && self.pair(doubt.pair).epoch() == doubt.epoch;
+            let is_over = doubt.group == with.group && doubt.session != with.id();
+            let holds = !is_over && self.pair(doubt.pair).epoch() == doubt.epoch;
             if !holds {
-                self.numbers.unconfirmed.borrow_mut().remove(number);
+                let unconfirmed = &self.numbers.unconfirmed;
+                unconfirmed.borrow_mut().remove(&(doubt.group, *number));
             }
             holds
         });
     }
 
-    /// Every change of this client below it is on both members, or with a leader that sees to it.
-    fn confirmed_below(&self) -> u64 {
-        let first = self.numbers.unconfirmed.borrow().first().copied();
+    /// Every change below it that this client makes under its session with a group is on both members, or
+    /// with a leader that sees to it.
+    fn confirmed_below(&self, group: u32) -> u64 {
+        let unconfirmed = self.numbers.unconfirmed.borrow();
+        let mut of_group = unconfirmed.range((group, 0)..=(group, u64::MAX));
+        let first = of_group.next().map(|(_, number)| *number);
         first.unwrap_or(self.numbers.next.get())
     }
 
     /// A client-driven change of this number has ended: if no other one says so soon, the pair's members
     /// are told. Until then each counts what it has as what it alone may have.
-    fn confirm_soon(&self, core: &Rc<Core>, pair: &Rc<Pair>, number: u64) {
-        pair.driven.set(pair.driven.get().max(number));
-        if pair.confirming.replace(true) {
+    fn confirm_soon(&self, core: &Rc<Core>, pair: &Rc<Pair>, (group, number): (u32, u64)) {
+        let written = pair.written(group);
+        written.driven.set(written.driven.get().max(number));
+        if written.confirming.replace(true) {
             return;
         }
         let (env, core, pair) = (self.env.clone(), Rc::downgrade(core), pair.clone());
@@ -548,17 +566,19 @@ impl Pairs {
                 let Some(core) = core.upgrade() else {
                     return;
                 };
-                let below = core.pairs.confirmed_below();
+                let below = core.pairs.confirmed_below(group);
                 // What has not ended yet comes here when it does.
-                if below == told || below > pair.driven.get() {
-                    pair.confirming.set(false);
+                if below == told || below > written.driven.get() {
+                    written.confirming.set(false);
                 }
-                if below != told {
+                if below != told
+                    && let Some(session) = core.sessions.with(group)
+                {
                     told = below;
-                    let session = core.session.id();
+                    let session = session.id();
                     pair.tell_members(&Confirmed { session, below });
                 }
-                if !pair.confirming.get() {
+                if !written.confirming.get() {
                     return;
                 }
             }
@@ -580,8 +600,9 @@ impl Pairs {
             parts,
             goes_on,
         } = write;
-        let session = core.session.id();
-        let number = self.number(session, object.pair);
+        let with = core.session_of(object.ino);
+        let session = with.id();
+        let number = self.number(&with, object.pair);
         let crc = parts
             .iter()
             .fold(0, |crc, part| crc32c::crc32c_append(crc, part));
@@ -598,15 +619,17 @@ impl Pairs {
                 (To::Both | To::BothOrLeader, _) => Protocol::ClientSync,
             } as i32,
             operation: number.1,
-            confirmed_below: self.confirmed_below(),
+            confirmed_below: self.confirmed_below(with.group),
         };
         let to = To::under(protocol);
         let is_owed = matches!(protocol, Protocol::ServerAsync | Protocol::ClientAsync);
         let places = Places::of(object, &extents);
+        let written = self.pair(object.pair).written(with.group);
         let owing = is_owed.then_some(Owing {
             number: number.1,
             confirmed_below: 0,
             places: &places,
+            announced: &written.announced,
             goes_on,
         });
         let target = Target {
@@ -620,8 +643,8 @@ impl Pairs {
         let done = done.await;
         if to == To::BothOrLeader {
             // However it ended.
-            let pair = self.pair(object.pair);
-            pair.announced.sent_to_both(&places, pair.epoch(), number.1);
+            let epoch = self.pair(object.pair).epoch();
+            written.announced.sent_to_both(&places, epoch, number.1);
         }
         let ended = number.ended(to, done);
         self.ended(core, object.pair, to, number);
@@ -630,15 +653,15 @@ impl Pairs {
 
     /// A change has ended, well or not.
     fn ended(&self, core: &Rc<Core>, pair: u32, to: To, number: Unconfirmed<'_>) {
-        let of = number.1;
+        let (of, group) = (number.1, number.2);
         let begun = self.numbers.begun.borrow().get(&of).copied();
         drop(number);
         // Perhaps the last one of those that began under an earlier state.
         if begun.is_some_and(|(_, epoch)| epoch < self.pair(pair).epoch()) {
-            self.resettled.notify_one();
+            self.resettled();
         }
         if to == To::BothOrLeader {
-            self.confirm_soon(core, &self.pair(pair), of);
+            self.confirm_soon(core, &self.pair(pair), (group, of));
         }
     }
 
@@ -654,8 +677,9 @@ impl Pairs {
         truncate: Option<u64>,
         punch: Vec<weft_wire::proto::Range>,
     ) -> Result<(), Errno> {
-        let session = core.session.id();
-        let number = self.number(session, object.pair);
+        let with = core.session_of(object.ino);
+        let session = with.id();
+        let number = self.number(&with, object.pair);
         let make = |epoch, to| ShapeRequest {
             session,
             epoch,
@@ -688,7 +712,7 @@ impl Pairs {
     /// # Errors
     /// As [`Pairs::write`].
     pub async fn sync(&self, core: &Rc<Core>, object: Object) -> Result<(), Errno> {
-        let session = core.session.id();
+        let session = core.session_of(object.ino).id();
         let make = |epoch, _| SyncRequest {
             session,
             epoch,

@@ -6,13 +6,15 @@ use crate::locks::Locks;
 use crate::node::{FileLayout, Node, NodeTable};
 use crate::pairs::{Object, Pairs};
 use crate::revoke::GivingBack;
-use crate::session::{Link, Session};
+use crate::session::Link;
+use crate::sessions::Sessions;
 use crate::settings::Settings;
+use crate::turns::GivenBack;
 use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
 use crate::writeback::Writeback;
 use rangemap::RangeSet;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -20,15 +22,14 @@ use weft_env::Env;
 use weft_rpc::{Connection, Request};
 use weft_wire::proto::{
     self, GetInodeRequest, Inode, Lease, LeaseMode, LeaseRangeRequest, LockFreed, OpReply,
-    PairEpoch, PairStates, RenewRequest, RevokeReply, RevokeRequest, Setattr, SharedLease, Time,
-    op,
+    PairStates, RevokeReply, RevokeRequest, Setattr, Time, op,
 };
 use weft_wire::{Failed, Rpc};
 
 pub(crate) struct Core {
     pub env: Env,
     pub settings: Settings,
-    pub session: Session,
+    pub sessions: Sessions,
     pub pairs: Pairs,
     pub nodes: NodeTable,
     pub handles: Handles,
@@ -41,17 +42,15 @@ pub(crate) struct Core {
     pub giving_back: GivingBack,
     /// Creates so far.
     pub creates: Cell<u64>,
-    /// Those whose answers, late perhaps, may still open files: by their numbers, with the connection
-    /// over which each was sent first.
-    pub creating: RefCell<BTreeMap<u64, u64>>,
+    /// Those whose answers, late perhaps, may still open files: by their numbers, with the group that
+    /// each was sent to, and the connection over which that was first.
+    pub creating: RefCell<BTreeMap<u64, (u32, u64)>>,
     /// One of them has come to its end.
     pub created: Notify,
     /// Revocations that were answered.
     pub revocations: Cell<u64>,
     /// Those with whose answers size and times were told.
     pub handovers: Cell<u64>,
-    /// Sessions that write, as the service said last (for the hybrid protocol).
-    pub writers: Cell<u32>,
 }
 
 /// A create under way.
@@ -62,15 +61,6 @@ impl Drop for Creating<'_> {
         self.0.creating.borrow_mut().remove(&self.1);
         self.0.created.notify_waiters();
     }
-}
-
-/// A WRITE lease that was given back with size and times owed.
-pub(crate) struct GivenBack {
-    pub node: Rc<Node>,
-    pub generation: u64,
-    pub attr: Attr,
-    /// Nobody else wrote the file.
-    pub alone: bool,
 }
 
 /// The service itself, for what is not asked by an application.
@@ -151,9 +141,12 @@ pub(crate) fn wanted_by(revoke: &RevokeRequest) -> Option<Wanted> {
 
 impl Core {
     pub fn new(env: Env, settings: Settings) -> Rc<Core> {
+        let sessions = Sessions::new(env.clone(), &settings);
+        let pairs = Pairs::new(env.clone(), &settings);
+        pairs.tell_of_settled(sessions.first().resettled.clone());
         Rc::new(Core {
-            session: Session::new(env.clone(), &settings),
-            pairs: Pairs::new(env.clone(), &settings),
+            sessions,
+            pairs,
             nodes: NodeTable::new(settings.cached_inodes),
             handles: Handles::default(),
             locks: Locks::default(),
@@ -166,25 +159,28 @@ impl Core {
             created: Notify::new(),
             revocations: Cell::new(0),
             handovers: Cell::new(0),
-            writers: Cell::new(1),
             env,
             settings,
         })
     }
 
-    /// A create begins.
-    pub fn begin_creating(&self) -> Creating<'_> {
+    /// A create in this directory begins.
+    pub fn begin_creating(&self, parent: u64) -> Creating<'_> {
         let number = self.creates.get();
         self.creates.set(number + 1);
-        let connection = self.session.generation();
-        self.creating.borrow_mut().insert(number, connection);
+        let sent = (self.group_of(parent), self.generation_of(parent));
+        self.creating.borrow_mut().insert(number, sent);
         Creating(self, number)
     }
 
-    /// Waits until the creates that had to be sent again, over another connection, have ended.
-    pub async fn resent_creates_end(&self) {
-        let now = self.session.generation();
-        let resent = |(number, sent): (&u64, &u64)| (*sent != now).then_some(*number);
+    /// Waits until the creates that may open an inode and had to be sent again, over another connection,
+    /// have ended.
+    pub async fn resent_creates_end(&self, ino: u64) {
+        // A group opens its own inodes only.
+        let (group, now) = (self.group_of(ino), self.generation_of(ino));
+        let resent = |(number, (to, sent)): (&u64, &(u32, u64))| {
+            (*to == group && *sent != now).then_some(*number)
+        };
         let waits: Vec<u64> = self.creating.borrow().iter().filter_map(resent).collect();
         loop {
             let created = self.created.notified();
@@ -206,7 +202,7 @@ impl Core {
     }
 
     pub fn patience(&self) -> Duration {
-        self.session.patience()
+        Duration::from_millis(self.settings.patience_ms)
     }
 
     /// `future`, or EIO when the patience is over.
@@ -230,11 +226,13 @@ impl Core {
 
     /// Takes over the leases that came with a reply. Says for one inode whether it was granted.
     pub fn take_leases(&self, link: &Link, leases: &[Lease], of: u64) -> bool {
-        if link.generation != self.session.generation() {
+        if !self.is_current(link) {
             return false;
         }
         let mut granted = false;
-        for lease in leases {
+        // A group has none to give on another's inodes.
+        let own = leases.iter().filter(|it| self.is_of(link, it.ino));
+        for lease in own {
             tracing::trace!(session = link.session, ?lease, "granted");
             let node = self.nodes.get_or_new(lease.ino);
             let good = {
@@ -252,6 +250,11 @@ impl Core {
             granted |= good && lease.ino == of;
         }
         granted
+    }
+
+    /// The inode is kept by the group that the link leads to.
+    pub fn is_of(&self, link: &Link, ino: u64) -> bool {
+        self.group_of(ino) == link.group
     }
 
     /// Takes over an inode; `granted` says whether the reply's lease on it stands.
@@ -276,11 +279,14 @@ impl Core {
     }
 
     /// Takes over attributes that came with a change's reply.
-    pub fn take_changed(&self, attr: &Attr, granted: bool) -> Rc<Node> {
+    pub fn take_changed(&self, link: &Link, attr: &Attr, granted: bool) -> Rc<Node> {
         let node = self.nodes.get_or_new(attr.ino);
+        let is_own = self.is_of(link, attr.ino);
         let mut state = node.state.borrow_mut();
-        // Without a lease of this reply's they are believed only as news of what is known.
-        if state.lease.mode() >= Mode::Shared && (granted || state.attr.is_some()) {
+        // Without a lease of this reply's they are believed only as news of what is known. Of another
+        // group's inode its group may have told the same, and what came after it.
+        let is_news = |known: Attr| is_own || known.change < attr.change;
+        if state.lease.mode() >= Mode::Shared && (granted || state.attr.is_some_and(is_news)) {
             state.take_attr(attr);
         }
         drop(state);
@@ -289,7 +295,7 @@ impl Core {
 
     /// What is known under the lease, else what the reply said, which is true only now.
     pub fn known_or(&self, node: &Node, attr: Attr) -> Known {
-        let known = if self.session.is_valid() {
+        let known = if self.is_valid(node.ino) {
             node.known()
         } else {
             None
@@ -306,7 +312,7 @@ impl Core {
             .into_iter()
             .flatten()
         {
-            self.take_changed(attr, self.granted(link, leases, attr.ino));
+            self.take_changed(link, attr, self.granted(link, leases, attr.ino));
         }
     }
 
@@ -324,8 +330,8 @@ impl Core {
         ino: u64,
         lease: Mode,
     ) -> Result<(Inode, Vec<Lease>, Link)> {
-        let (reply, link) = self
-            .session
+        let session = self.session_of(ino);
+        let (reply, link) = session
             .ask(self, |link| GetInodeRequest {
                 session: link.session,
                 epoch: link.epoch,
@@ -359,7 +365,7 @@ impl Core {
 
     /// Attributes under a lease if there is one, else asked.
     pub async fn known(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
-        if self.session.is_valid()
+        if self.is_valid(ino)
             && let Some(node) = self.nodes.get(ino)
             && let Some(known) = node.known()
         {
@@ -372,7 +378,7 @@ impl Core {
 
     /// Begins a use if that can be done at once.
     pub fn begin_now(&self, node: &Rc<Node>, need: impl Into<Need>) -> Option<Use> {
-        if !self.session.is_valid() {
+        if !self.is_valid(node.ino) {
             return None;
         }
         let need = need.into();
@@ -389,7 +395,7 @@ impl Core {
     /// The lease was held all the time since the use began: what was read under it is of one moment.
     /// Otherwise others may have changed the file meanwhile.
     pub fn has_stood(&self, begun: &Use) -> bool {
-        self.session.is_valid() && !begun.is_lost()
+        self.is_valid(begun.node.ino) && !begun.is_lost()
     }
 
     /// Begins a use, asking the server for the lease if need be. With WRITE, remains of a shorter
@@ -415,7 +421,7 @@ impl Core {
         cuts: bool,
     ) -> Result<Use> {
         loop {
-            self.session.valid().await;
+            self.session_of(node.ino).valid().await;
             let wake = node.wake.notified();
             let admission = {
                 let mut state = node.state.borrow_mut();
@@ -512,7 +518,8 @@ impl Core {
             end: span.end,
             shared: false,
         });
-        let (reply, link) = self.session.change(self, root_cred(), ask, true).await?;
+        let session = self.session_of(node.ino);
+        let (reply, link) = session.change(self, root_cred(), ask, true).await?;
         let granted = self.take_leases(&link, &reply.leases, node.ino);
         let op_reply = reply.reply.unwrap_or_default();
         if granted {
@@ -542,7 +549,7 @@ impl Core {
             end: need.span.end,
             write: need.mode == Mode::Write,
         };
-        let (reply, link) = self.session.ask(self, ask).await?;
+        let (reply, link) = self.session_of(node.ino).ask(self, ask).await?;
         let layout = reply.layout.as_ref();
         node.state.borrow_mut().take_layout(layout);
         self.take_leases(&link, &reply.leases, node.ino);
@@ -577,7 +584,8 @@ impl Core {
             ino: node.ino,
             trim_seq,
         });
-        self.session.change(self, root_cred(), done, false).await?;
+        let session = self.session_of(node.ino);
+        session.change(self, root_cred(), done, false).await?;
         node.state.borrow_mut().trim = None;
         Ok(())
     }
@@ -607,16 +615,28 @@ impl Core {
 
     // ---- what the service tells ----
 
-    /// A request of the metadata service, in order of arrival; must not wait.
-    pub fn on_request(self: &Rc<Self>, connection: &Connection, request: Request) {
+    /// A request of a group of the metadata service, in order of arrival; must not wait.
+    pub fn on_request(self: &Rc<Self>, group: u32, connection: &Connection, request: Request) {
         match request.method {
             RevokeRequest::METHOD => match request.decode::<RevokeRequest>() {
+                Ok(revoke) if self.group_of(revoke.ino) != group => {
+                    // What it has given there is not held, and what is held another has given.
+                    tracing::warn!(
+                        group,
+                        ino = revoke.ino,
+                        "not the inode's group asks for a lease"
+                    );
+                    let nothing = RevokeReply::default();
+                    request
+                        .replier
+                        .send::<RevokeRequest>(&nothing, weft_rpc::Payload::none());
+                }
                 Ok(revoke) => self.on_revoke(connection, revoke, request.replier),
                 Err(failed) => request.replier.fail(failed),
             },
             PairStates::METHOD => {
                 if let Ok(states) = request.decode::<PairStates>() {
-                    self.pairs.learn(&states.states, &states.members);
+                    self.pairs.learn(group, &states.states, &states.members);
                 }
             }
             LockFreed::METHOD => {
@@ -627,205 +647,6 @@ impl Core {
             other => request
                 .replier
                 .fail(Failed::Refused(format!("clients know no method {other}"))),
-        }
-    }
-
-    // ---- the session's turns ----
-
-    /// A new link stands: what was waiting goes on.
-    pub fn linked(self: &Rc<Self>) {
-        self.locks.freed_all();
-        self.pump();
-    }
-
-    /// A renewal was answered that was sent after the first `count` answers that are not confirmed:
-    /// those on that connection have arrived.
-    pub fn renewed(&self, generation: u64, count: usize) {
-        let mut at = 0;
-        self.unconfirmed.borrow_mut().retain(|given| {
-            at += 1;
-            at > count || given.generation != generation
-        });
-    }
-
-    /// Waits until what was told when this node's WRITE lease was given back is known to be with the
-    /// service for good.
-    ///
-    /// # Errors
-    /// EIO when the patience is over.
-    pub async fn confirm(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
-        let is_of_node = |given: &GivenBack| Rc::ptr_eq(&given.node, node);
-        if !self.unconfirmed.borrow().iter().any(is_of_node) {
-            return Ok(());
-        }
-        let count = Cell::new(0);
-        let (_, link) = self
-            .session
-            .ask(self, |link| {
-                count.set(self.unconfirmed.borrow().len());
-                self.renewal(link, self.pairs.settled())
-            })
-            .await?;
-        self.renewed(link.generation, count.get());
-        Ok(())
-    }
-
-    /// Renews the session, and tells what the service waits for.
-    pub fn renewal(&self, link: &Link, settled: Vec<PairEpoch>) -> RenewRequest {
-        RenewRequest {
-            session: link.session,
-            epoch: link.epoch,
-            settled,
-            giving_back: self.giving_back.inos(),
-        }
-    }
-
-    /// Open inodes, WRITE leases, and files that are written beside others, for taking the session up.
-    pub fn held(&self) -> (Vec<u64>, Vec<u64>, Vec<SharedLease>) {
-        let mut open = Vec::new();
-        let mut write = Vec::new();
-        let mut shared = Vec::new();
-        for node in self.nodes.all() {
-            if node.is_open() {
-                open.push(node.ino);
-            }
-            let state = node.state.borrow();
-            if state.lease.mode() == Mode::Write {
-                write.push(node.ino);
-            }
-            if state.lease.shares() {
-                shared.push(SharedLease {
-                    ino: node.ino,
-                    write: named(&state.lease.ranges().write),
-                });
-            }
-        }
-        for given in self.unconfirmed.borrow().iter().filter(|given| given.alone) {
-            if !write.contains(&given.node.ino) {
-                write.push(given.node.ino);
-            }
-        }
-        (open, write, shared)
-    }
-
-    /// The session was taken up: WRITE leases that are not in the list are gone. One that is in it
-    /// though it was given back is held on: its giving back was lost, with what it owed.
-    pub fn keep_write_leases(self: &Rc<Self>, kept: &[u64], shared: &[u64]) {
-        let kept: BTreeSet<u64> = kept.iter().copied().collect();
-        let shared: BTreeSet<u64> = shared.iter().copied().collect();
-        for given in self.unconfirmed.take() {
-            let mut state = given.node.state.borrow_mut();
-            let is_kept = given.alone && kept.contains(&given.node.ino);
-            if is_kept && state.lease.mode() < Mode::Write {
-                // A number below every one of the server's; a revocation that has come already
-                // follows it.
-                state.lease.grant(Mode::Write, 1);
-                let own = state.attr.replace(given.attr);
-                if let (Some(own), Some(attr)) = (own, &mut state.attr) {
-                    // It was written on since, under the ranges that were kept.
-                    attr.size = attr.size.max(own.size);
-                }
-                state.buffer.changes += 1;
-                drop(state);
-                self.want_tell(&given.node);
-            } else if state.lease.shares() {
-                // To tell it a second time changes nothing.
-                state.buffer.changes += 1;
-                drop(state);
-                self.want_tell(&given.node);
-            }
-        }
-        for node in self.nodes.all() {
-            let is_lost = {
-                let state = node.state.borrow();
-                state.lease.mode() == Mode::Write && !kept.contains(&node.ino)
-                    || state.lease.shares() && !shared.contains(&node.ino)
-            };
-            if is_lost {
-                self.lose_node(&node);
-            }
-        }
-    }
-
-    /// Drops what a node cached and owed; what was written and not on the servers is lost, and the
-    /// next fsync or close says so.
-    fn lose_node(self: &Rc<Self>, node: &Rc<Node>) {
-        let mut state = node.state.borrow_mut();
-        state.lease.lose(Mode::None);
-        state.forget();
-        let lost = state.buffer.waiting.bytes();
-        if !state.buffer.is_clean() || state.buffer.owes() {
-            tracing::error!(
-                ino = node.ino,
-                lost,
-                "a write lease was lost: what was not written back is gone"
-            );
-            self.writeback.fail(&mut state, libc::EIO);
-            state.buffer.waiting = Default::default();
-            state.buffer.ready.clear();
-            state.buffer.told = state.buffer.changes;
-            self.writeback.forget(lost);
-        }
-        drop(state);
-        node.wake.notify_waiters();
-    }
-
-    /// The session is over: nothing that was cached or owed is worth anything.
-    pub fn session_lost(self: &Rc<Self>) {
-        self.unconfirmed.borrow_mut().clear();
-        let nodes = self.nodes.all();
-        let mut held = Vec::new();
-        for node in nodes {
-            let was_held = node.state.borrow().lease.may_answer();
-            self.lose_node(&node);
-            {
-                let mut state = node.state.borrow_mut();
-                state.answers.clear();
-                state.unlinked = false;
-                // What the service kept for the session went with it.
-                state.orphan = false;
-            }
-            if was_held {
-                held.push(node);
-            }
-        }
-        self.locks.lose();
-        let core = self.clone();
-        self.env.spawn("forget", async move {
-            for node in &held {
-                core.invalidate(node).await;
-            }
-            // The new session's leases tell the service what is open here.
-            for node in held.iter().filter(|node| node.is_open()) {
-                // If it is gone, the next operation on the handle finds out.
-                let _: Result<_> = core.fetch_inode(node.ino, Mode::Shared).await.map(drop);
-            }
-        });
-    }
-
-    /// Gives all READ leases back before the session is taken up.
-    pub async fn drop_read_leases(self: &Rc<Self>) {
-        let mut held = Vec::new();
-        for node in self.nodes.all() {
-            let mut state = node.state.borrow_mut();
-            let before = state.lease.mode();
-            state.lease.come_back();
-            if matches!(before, Mode::Shared | Mode::Read) {
-                if state.lease.mode() == Mode::None {
-                    state.forget();
-                }
-                state.version += 1;
-                held.push(node.clone());
-            }
-            // Nobody waits for answers on a connection that is gone.
-            state.answers.clear();
-            state.unlinked = false;
-            drop(state);
-            node.wake.notify_waiters();
-        }
-        for node in held {
-            // What operations in progress hold is left out: they wait for this very session.
-            self.invalidate(&node).await;
         }
     }
 
@@ -851,7 +672,7 @@ impl Core {
 const DISPUTE_PAUSE: Duration = Duration::from_millis(1);
 
 /// Ranges as messages name them.
-fn named(ranges: &RangeSet<u64>) -> Vec<proto::Range> {
+pub(crate) fn named(ranges: &RangeSet<u64>) -> Vec<proto::Range> {
     let name = |range: &std::ops::Range<u64>| proto::Range {
         start: range.start,
         end: range.end,

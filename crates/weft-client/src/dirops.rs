@@ -12,6 +12,10 @@ use bytes::Bytes;
 use std::rc::Rc;
 use weft_wire::proto::{self, Lease, LookupRequest, OpReply, op};
 
+/// A name that stands for another group's inode may be taken away, or put to another, before that group is
+/// asked: so often it is looked up again. Each time somebody else's change of it was done.
+const ELSEWHERE_TRIES: u32 = 16;
+
 fn check_name(name: &[u8]) -> Result<()> {
     match name.len() {
         0 => Err(Errno(libc::ENOENT)),
@@ -29,7 +33,7 @@ impl Core {
         parent: u64,
         name: &[u8],
     ) -> Option<Result<(NameState, bool)>> {
-        if !self.session.is_valid() {
+        if !self.is_valid(parent) {
             return None;
         }
         let node = self.nodes.get(parent)?;
@@ -67,6 +71,12 @@ impl Core {
         state.lease.may_keep()
     }
 
+    /// The name is known to stand for an inode, under a lease, so that the caller's cache may keep it.
+    pub fn keeps_name(&self, parent: u64, name: &[u8], ino: u64) -> bool {
+        let known = self.cached_name(&root_cred(), parent, name);
+        matches!(known, Some(Ok((NameState::Present(of), true))) if of == ino)
+    }
+
     pub async fn lookup(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<Found> {
         if let Err(errno) = check_name(name) {
             return match errno {
@@ -75,22 +85,53 @@ impl Core {
                 other => Err(other),
             };
         }
+        let mut tries = 0;
+        loop {
+            let ino = match self.look_up(cred, parent, name).await? {
+                Named::Here(found) => return Ok(found),
+                Named::Elsewhere(ino) => ino,
+            };
+            match self.known(ino).await {
+                Ok((_, known)) => {
+                    // While its group was asked the name may have been asked back.
+                    let name_leased = self.keeps_name(parent, name, ino);
+                    return Ok(Found {
+                        entry: Some(known),
+                        name_leased,
+                    });
+                }
+                // The name was taken away, or stands for another by now.
+                Err(Errno(libc::ESTALE)) if tries < ELSEWHERE_TRIES => {
+                    self.doubt((parent, name));
+                    tries += 1;
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// What the directory's group says of a name.
+    async fn look_up(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<Named> {
         match self.cached_name(cred, parent, name) {
             Some(Err(errno)) => return Err(errno),
             Some(Ok((NameState::Absent, leased))) => {
-                return Ok(Found {
+                return Ok(Named::Here(Found {
                     entry: None,
                     name_leased: leased,
-                });
+                }));
             }
             Some(Ok((NameState::Present(ino), leased))) => {
-                if let Some(node) = self.nodes.get(ino)
+                if self.is_valid(ino)
+                    && let Some(node) = self.nodes.get(ino)
                     && let Some(known) = node.known()
                 {
-                    return Ok(Found {
+                    return Ok(Named::Here(Found {
                         entry: Some(known),
                         name_leased: leased,
-                    });
+                    }));
+                }
+                if self.group_of(ino) != self.group_of(parent) {
+                    return Ok(Named::Elsewhere(ino));
                 }
             }
             None => {}
@@ -98,7 +139,7 @@ impl Core {
         let change = self.change_of(parent);
         let handovers = self.handovers.get();
         let (reply, link) = self
-            .session
+            .session_of(parent)
             .ask(self, |link| LookupRequest {
                 session: link.session,
                 epoch: link.epoch,
@@ -114,7 +155,16 @@ impl Core {
         };
         let mut state = NameState::Absent;
         let mut is_old = false;
+        let mut elsewhere = None;
         if let Some(inode) = &reply.inode {
+            let ino = inode.attr.map_or(0, |attr| attr.ino);
+            if inode.elsewhere {
+                self.check_elsewhere(parent, ino)?;
+                state = NameState::Present(ino);
+                elsewhere = Some(ino);
+            }
+        }
+        if let Some(inode) = reply.inode.as_ref().filter(|it| !it.elsewhere) {
             let ino = inode.attr.map_or(0, |attr| attr.ino);
             let of_inode = self.granted(&link, &reply.leases, ino);
             let (node, known) = self.take_inode(inode, of_inode);
@@ -128,9 +178,23 @@ impl Core {
         }
         if is_old {
             // Of another moment than what is known here; and by now the name may be another's.
-            return Box::pin(self.lookup(cred, parent, name)).await;
+            return Box::pin(self.look_up(cred, parent, name)).await;
         }
-        Ok(found)
+        Ok(elsewhere.map_or(Named::Here(found), Named::Elsewhere))
+    }
+
+    /// A directory's group says that a name there stands for another group's inode.
+    fn check_elsewhere(&self, parent: u64, ino: u64) -> Result<()> {
+        if self.group_of(ino) != self.group_of(parent) {
+            return Ok(());
+        }
+        // It would be asked of who has just said that it is not there.
+        tracing::error!(
+            parent,
+            ino,
+            "the metadata service and the view do not agree on a slot"
+        );
+        Err(Errno(libc::EIO))
     }
 
     /// The reply's leases (which have been taken) hold one on this inode that stands.
@@ -142,7 +206,8 @@ impl Core {
     /// A reply's lease (which has been taken) stands.
     pub fn stands(&self, link: &Link, lease: &Lease) -> bool {
         let node = self.nodes.get(lease.ino);
-        link.generation == self.session.generation()
+        self.is_current(link)
+            && self.is_of(link, lease.ino)
             && node.is_some_and(|node| node.state.borrow().lease.stands(lease.seq))
     }
 
@@ -158,7 +223,7 @@ impl Core {
         let attr = reply.attr.ok_or(Errno(libc::EIO))?;
         self.take_leases(link, leases, attr.ino);
         let granted = self.granted(link, leases, attr.ino);
-        let node = self.take_changed(&attr, granted);
+        let node = self.take_changed(link, &attr, granted);
         let mut state = node.state.borrow_mut();
         if granted || state.layout.is_some() {
             state.take_layout(reply.layout.as_ref());
@@ -182,7 +247,9 @@ impl Core {
         op: op::Op,
         names: &[(u64, &[u8])],
     ) -> Result<(OpReply, Vec<Lease>, Link)> {
-        match self.session.change(self, cred.clone(), op, true).await {
+        // The group of the first one's directory is the change's home.
+        let session = self.session_of(names.first().map_or(0, |(dir, _)| *dir));
+        match session.change(self, cred.clone(), op, true).await {
             Ok((reply, link)) => Ok((reply.reply.unwrap_or_default(), reply.leases, link)),
             Err(errno) => {
                 if errno == Errno(libc::EIO) {
@@ -199,16 +266,24 @@ impl Core {
         }
     }
 
-    pub async fn make(
-        self: &Rc<Self>,
-        cred: &Cred,
-        create: proto::Create,
-    ) -> Result<(Rc<Node>, Known, bool)> {
+    pub async fn make(self: &Rc<Self>, cred: &Cred, create: proto::Create) -> Result<Made> {
         check_name(&create.name)?;
         let (parent, name) = (create.parent, create.name.clone());
         let (kind, target, truncate) = (create.kind(), create.target.clone(), create.truncate);
         let op = op::Op::Create(create);
         let (reply, leases, link) = self.change_name(cred, op, &[(parent, &name)]).await?;
+        if reply.elsewhere {
+            let (ino, kind) = reply
+                .attr
+                .map(|attr| (attr.ino, attr.kind()))
+                .ok_or(Errno(libc::EIO))?;
+            self.check_elsewhere(parent, ino)?;
+            self.take_leases(&link, &leases, 0);
+            self.take_parents(&link, &reply, &leases);
+            let change = reply.parent.map_or(0, |parent| parent.change);
+            self.put_name(parent, &name, NameState::Present(ino), change);
+            return Ok(Made::Elsewhere(ino, kind));
+        }
         let (node, mut known) = self.take_made(&link, parent, &name, &reply, &leases)?;
         if let Some(attr) = reply.attr
             && truncate
@@ -223,7 +298,9 @@ impl Core {
             if kind == FileKind::Symlink {
                 state.target = Some(target);
             }
-            if state.lease.may_answer() {
+            // A lease on what another group made for this one came after it was made, and others may
+            // have been faster.
+            if state.lease.may_answer() && self.is_of(&link, node.ino) {
                 if kind == FileKind::Directory {
                     state
                         .names
@@ -232,7 +309,7 @@ impl Core {
                 state.xattr_names.get_or_insert_default();
             }
         }
-        Ok((node, known, reply.created))
+        Ok(Made::Here(node, known, reply.created))
     }
 
     pub async fn create(
@@ -243,10 +320,52 @@ impl Core {
         mode: u32,
         flags: CreateFlags,
     ) -> Result<(Known, HandleId)> {
+        for _ in 0..ELSEWHERE_TRIES {
+            let ino = match self.create_here(cred, parent, name, mode, flags).await? {
+                Created::Here(known, handle) => return Ok((known, handle)),
+                Created::Elsewhere(ino) => ino,
+            };
+            match self.open_elsewhere(cred, ino, flags.open).await {
+                // The name was taken away, or stands for another by now.
+                Err(Errno(libc::ESTALE)) => self.doubt((parent, name)),
+                opened => return opened,
+            }
+        }
+        Err(Errno(libc::ESTALE))
+    }
+
+    /// Opens what a name stands for that was to be made and is there, at the group that keeps it.
+    async fn open_elsewhere(
+        self: &Rc<Self>,
+        cred: &Cred,
+        ino: u64,
+        flags: OpenFlags,
+    ) -> Result<(Known, HandleId)> {
+        let handle = self.open(cred, ino, flags).await?;
+        match self.known(ino).await {
+            Ok((_, known)) => Ok((known, handle)),
+            Err(errno) => {
+                self.close_handle(handle);
+                Err(errno)
+            }
+        }
+    }
+
+    /// Makes or opens a file, unless the name stands for another group's.
+    async fn create_here(
+        self: &Rc<Self>,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+        mode: u32,
+        flags: CreateFlags,
+    ) -> Result<Created> {
         // An existing file that is cut must have nothing on its way to the objects it loses, nor must
         // this client tell a size from before.
         let cut = if flags.open.truncate && !flags.exclusive {
-            self.used_here(cred, parent, name).await
+            let used = self.used_here(cred, parent, name).await;
+            // Another group's is cut there.
+            used.filter(|node| self.group_of(node.ino) == self.group_of(parent))
         } else {
             None
         };
@@ -270,21 +389,19 @@ impl Core {
                 | if write { access::WRITE } else { 0 },
             ..proto::Create::default()
         };
-        let creating = self.begin_creating();
-        let (node, known, created) = self.make(cred, create).await?;
+        let creating = self.begin_creating(parent);
+        let (node, known, created) = match self.make(cred, create).await? {
+            Made::Here(node, known, created) => (node, known, created),
+            Made::Elsewhere(ino, kind) => {
+                check_openable(kind)?;
+                return Ok(Created::Elsewhere(ino));
+            }
+        };
         if !created {
-            let kind = known.attr.kind();
-            if kind == FileKind::Directory {
-                return Err(Errno(libc::EISDIR));
-            }
-            if kind != FileKind::Regular {
-                // The kernel opens such files itself.
-                return Err(Errno(libc::EEXIST));
-            }
+            check_openable(known.attr.kind())?;
         }
-        let handle = self
-            .handles
-            .add_file(node.clone(), flags.open, self.session.id());
+        let session = self.session_of(node.ino).id();
+        let handle = self.handles.add_file(node.clone(), flags.open, session);
         drop(creating);
         let is_prepared = cut.is_some_and(|cut| Rc::ptr_eq(&cut, &node));
         let is_own = node.state.borrow().lease.mode() == Mode::Write;
@@ -295,7 +412,8 @@ impl Core {
                 return Err(errno);
             }
         }
-        Ok((self.freshest(&node, known.attr).await, handle))
+        let known = self.freshest(&node, known.attr).await;
+        Ok(Created::Here(known, handle))
     }
 
     pub async fn readlink(self: &Rc<Self>, ino: u64) -> Result<Bytes> {
@@ -340,7 +458,8 @@ impl Core {
         let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
         self.take_gone(&link, parent, name, &reply, &leases);
         if let Some(attr) = &reply.victim {
-            self.take_victim(attr, victim.is_kept(attr, keep_open));
+            let is_kept = self.is_of(&link, attr.ino) && victim.is_kept(attr, keep_open);
+            self.take_victim(attr, is_kept);
         }
         Ok(())
     }
@@ -369,8 +488,10 @@ impl Core {
             Some(Ok((NameState::Present(ino), _))) => Some(ino),
             Some(_) => None,
             None if !self.handles.any_file() && self.writeback.buffered() == 0 => None,
-            None => match self.lookup(cred, parent, name).await {
-                Ok(Found { entry, .. }) => entry.map(|known| known.attr.ino),
+            None if check_name(name).is_err() => None,
+            None => match self.look_up(cred, parent, name).await {
+                Ok(Named::Here(found)) => found.entry.map(|known| known.attr.ino),
+                Ok(Named::Elsewhere(ino)) => Some(ino),
                 // The change itself will say.
                 Err(_) => None,
             },
@@ -400,7 +521,9 @@ impl Core {
         self.put_name(parent, name, NameState::Absent, change);
     }
 
-    /// An inode lost a name, maybe its last; `is_kept`: then the server keeps it for this client.
+    /// An inode lost a name, maybe its last; `is_kept`: then the server keeps it for this client as that has
+    /// said. (Another group than the change's home has asked whether it is open here, and the answer told
+    /// it: `Core::answer`.)
     fn take_victim(self: &Rc<Self>, victim: &Attr, is_kept: bool) {
         let is_dir = victim.kind == FileKind::Directory as i32;
         if victim.nlink > 0 && !is_dir {
@@ -481,13 +604,17 @@ impl Core {
         self.take_leases(&link, &leases, 0);
         self.take_parents(&link, &reply, &leases);
         if let Some(attr) = &reply.attr {
-            self.take_changed(attr, self.granted(&link, &leases, attr.ino));
+            self.take_changed(&link, attr, self.granted(&link, &leases, attr.ino));
         }
         let old_change = reply.parent.map_or(0, |attr| attr.change);
         let new_change = reply.new_parent.map_or(old_change, |attr| attr.change);
+        if !self.is_of(&link, to.0) {
+            // What is leased of that directory now came after the change; and perhaps after others.
+            self.doubt(to);
+        }
         match (reply.attr, reply.victim) {
             (Some(moved), other) if flags.exchange => {
-                self.put_name(to.0, to.1, NameState::Present(moved.ino), new_change);
+                self.put_own_name(&link, to, moved.ino, new_change);
                 if let Some(other) = other {
                     self.put_name(from.0, from.1, NameState::Present(other.ino), old_change);
                 } else {
@@ -500,10 +627,12 @@ impl Core {
                 if !is_same {
                     self.put_name(from.0, from.1, NameState::Absent, old_change);
                     if let Some(attr) = &gone {
-                        self.take_victim(attr, victim.is_kept(attr, keep_open));
+                        let is_kept =
+                            self.is_of(&link, attr.ino) && victim.is_kept(attr, keep_open);
+                        self.take_victim(attr, is_kept);
                     }
                 }
-                self.put_name(to.0, to.1, NameState::Present(moved.ino), new_change);
+                self.put_own_name(&link, to, moved.ino, new_change);
             }
             (None, _) => {
                 self.doubt(from);
@@ -513,6 +642,13 @@ impl Core {
         Ok(())
     }
 
+    /// A name came to stand for an inode, in a directory of the group that said so.
+    fn put_own_name(&self, link: &Link, (dir, name): (u64, &[u8]), ino: u64, change: u64) {
+        if self.is_of(link, dir) {
+            self.put_name(dir, name, NameState::Present(ino), change);
+        }
+    }
+
     fn doubt(&self, (dir, name): (u64, &[u8])) {
         if let Some(node) = self.nodes.get(dir)
             && let Some(names) = &mut node.state.borrow_mut().names
@@ -520,6 +656,39 @@ impl Core {
             names.doubt(name);
         }
     }
+}
+
+/// open(2) with O_CREAT of a name that is there.
+fn check_openable(kind: FileKind) -> Result<()> {
+    match kind {
+        FileKind::Regular => Ok(()),
+        FileKind::Directory => Err(Errno(libc::EISDIR)),
+        // The kernel opens such files itself.
+        _ => Err(Errno(libc::EEXIST)),
+    }
+}
+
+/// What a name stands for, as its directory's group says.
+enum Named {
+    /// Nothing, or an inode of which enough is known.
+    Here(Found),
+    /// Another group's inode, which that is to be asked about.
+    Elsewhere(u64),
+}
+
+/// What became of a create.
+pub(crate) enum Made {
+    /// The inode; whether it was made now.
+    Here(Rc<Node>, Known, bool),
+    /// The name is there, and stands for another group's inode.
+    Elsewhere(u64, FileKind),
+}
+
+/// What became of an open that may make the file.
+enum Created {
+    Here(Known, HandleId),
+    /// The name is there, and stands for a file of another group's.
+    Elsewhere(u64),
 }
 
 /// An inode that may lose its last name: it is not opened meanwhile.

@@ -130,7 +130,7 @@ impl Core {
         let change = node.state.borrow().attr.map_or(0, |attr| attr.change);
         let handovers = self.handovers.get();
         let (reply, link) = self
-            .session
+            .session_of(node.ino)
             .ask(self, |link| ReaddirRequest {
                 session: link.session,
                 epoch: link.epoch,
@@ -149,7 +149,9 @@ impl Core {
         let mut last = after;
         for entry in reply.entries {
             last = entry.cookie;
-            let known = entry.inode.as_ref().and_then(|inode| {
+            // What another group keeps is asked of that, when it is wanted.
+            let own = entry.inode.as_ref().filter(|inode| !inode.elsewhere);
+            let known = own.and_then(|inode| {
                 let (node, known) = self.take_inode(inode, leased.contains(&entry.ino));
                 (known.leased || !node.handed_over_since(handovers)).then_some(known)
             });

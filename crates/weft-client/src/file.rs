@@ -69,7 +69,7 @@ impl Core {
             })
             .await?;
         };
-        if attr.nlink == 0 && !node.is_kept_for(self.session.id()) {
+        if attr.nlink == 0 && !node.is_kept_for(self.session_of(ino).id()) {
             // It lives as long as others have it open, and the service would not know of this one.
             return Err(Errno(libc::ESTALE));
         }
@@ -85,7 +85,8 @@ impl Core {
                 let _: Result<_> = core.begin(&node, Mode::Write).await.map(drop);
             });
         }
-        let handle = self.handles.add_file(node, flags, self.session.id());
+        let session = self.session_of(ino).id();
+        let handle = self.handles.add_file(node, flags, session);
         drop(held);
         if flags.truncate {
             let cut = SetAttr {
@@ -122,11 +123,8 @@ impl Core {
             let ino = node.ino;
             let release = op::Op::Release(proto::Release { ino });
             // The end of the session releases it, if nothing else does.
-            if let Err(errno) = core
-                .session
-                .change(&core, root_cred(), release, false)
-                .await
-            {
+            let session = core.session_of(ino);
+            if let Err(errno) = session.change(&core, root_cred(), release, false).await {
                 tracing::debug!(ino, %errno, "a release was not taken");
             }
             node.unlinking.set(node.unlinking.get() - 1);

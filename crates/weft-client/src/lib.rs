@@ -1,6 +1,6 @@
 //! The client library: what every face (FUSE, gateways, bindings, tools) uses.
 //!
-//! A [`Client`] is one session with the metadata service and connections to the data servers. It
+//! A [`Client`] is a session with each group of the metadata service and connections to the data servers. It
 //! caches names, attributes and layouts under leases (`docs/protocols/leases.md`), buffers writes
 //! under write leases and flushes them to the pairs (`docs/protocols/a-write.md`), and goes on when
 //! a server dies: the application sees a pause, at most `patience_ms` long, then EIO.
@@ -21,6 +21,7 @@ mod dirs;
 mod extents;
 mod file;
 mod handles;
+mod keeping;
 mod leases;
 mod locks;
 mod mapped;
@@ -33,11 +34,15 @@ mod readahead;
 mod reads;
 mod revoke;
 mod session;
+mod sessions;
 mod settings;
+mod slots;
 mod to_the_end;
+mod turns;
 mod types;
 mod window;
 mod writeback;
+mod written;
 
 pub use api::{Believed, Client, ClientError};
 pub use moving::Moved;

@@ -33,17 +33,19 @@ impl Locks {
         }
     }
 
-    /// The connection is new: words may have been lost.
-    pub fn freed_all(&self) {
-        for notify in self.waiting.borrow().values() {
-            notify.notify_waiters();
+    /// The connection to the group that keeps these inodes is new: words may have been lost.
+    pub fn freed_all(&self, of_group: impl Fn(u64) -> bool) {
+        for (ino, notify) in &*self.waiting.borrow() {
+            if of_group(*ino) {
+                notify.notify_waiters();
+            }
         }
     }
 
-    /// The session is over, and with it all locks.
-    pub fn lose(&self) {
-        self.owners.borrow_mut().clear();
-        self.freed_all();
+    /// The session with the group that keeps these inodes is over, and with it all locks on them.
+    pub fn lose(&self, of_group: impl Fn(u64) -> bool) {
+        self.owners.borrow_mut().retain(|ino, _| !of_group(*ino));
+        self.freed_all(of_group);
     }
 
     fn may_hold(&self, ino: u64, flock: bool, owner: u64) -> bool {
@@ -58,7 +60,7 @@ impl Core {
     /// The lock that is in the way of one.
     pub async fn getlk(self: &Rc<Self>, ino: u64, lock: FileLock) -> Result<Option<FileLock>> {
         let (reply, _) = self
-            .session
+            .session_of(ino)
             .ask(self, |link| GetLockRequest {
                 session: link.session,
                 epoch: link.epoch,
@@ -89,7 +91,8 @@ impl Core {
                 .or_default()
                 .insert((lock.flock, lock.owner));
         }
-        let (reply, _) = self.session.change(self, cred, set, false).await?;
+        let session = self.session_of(ino);
+        let (reply, _) = session.change(self, cred, set, false).await?;
         match reply.reply.map_or(0, |reply| reply.failure_errno) {
             0 => Ok(()),
             errno => Err(Errno(errno as i32)),

@@ -79,7 +79,7 @@ impl Core {
         max: u32,
     ) -> Result<MoveWorkReply> {
         let (reply, _) = self
-            .session
+            .first_session()
             .ask(self, |link| MoveWorkRequest {
                 session: link.session,
                 epoch: link.epoch,
@@ -133,7 +133,8 @@ impl Core {
             job: order.job,
             layout: Some(layout),
         });
-        let begun = self.session.change(self, root_cred(), begin, false).await;
+        let with = self.session_of(node.ino);
+        let begun = with.change(self, root_cred(), begin, false).await;
         let target = match begun {
             Ok((reply, _)) => reply.reply.and_then(|reply| reply.layout),
             // It lies so.
@@ -143,16 +144,16 @@ impl Core {
         let target = target.as_ref().and_then(FileLayout::decode);
         let target = Rc::new(target.ok_or(Errno(libc::EIO))?);
         let generation = target.generation;
-        let session = self.session.id();
+        let session = with.id();
         let copied = self.copy_and_commit(node, target).await;
         // What may still be on its way the session's end keeps out.
-        let is_over = |errno: &Errno| *errno != IN_DOUBT && self.session.id() == session;
+        let is_over = |errno: &Errno| *errno != IN_DOUBT && with.id() == session;
         if copied.as_ref().is_err_and(is_over) {
             let end = op::Op::RelayoutEnd(proto::RelayoutEnd {
                 ino: node.ino,
                 generation,
             });
-            if let Err(errno) = self.session.change(self, root_cred(), end, false).await {
+            if let Err(errno) = with.change(self, root_cred(), end, false).await {
                 // It ends with the session, and while it is there no other copy is begun.
                 tracing::info!(ino = node.ino, %errno, "a copy was not given up");
                 return Err(IN_DOUBT);
@@ -180,7 +181,8 @@ impl Core {
         relayout: proto::Relayout,
     ) -> Result<()> {
         let op = op::Op::Relayout(relayout);
-        let changed = self.session.change(self, root_cred(), op, false).await;
+        let session = self.session_of(node.ino);
+        let changed = session.change(self, root_cred(), op, false).await;
         let (reply, _) = changed.map_err(doubted)?;
         let reply = reply.reply.unwrap_or_default();
         let mut state = node.state.borrow_mut();
@@ -526,6 +528,7 @@ impl crate::pairs::Pairs {
         region: u32,
     ) -> Result<ChecksumsReply> {
         let pair = self.pair(object.pair);
+        let with = core.session_of(object.ino);
         let attempt = async {
             loop {
                 let epoch = pair.epoch();
@@ -538,7 +541,7 @@ impl crate::pairs::Pairs {
                 let member = pair.current().0;
                 let trouble = match member {
                     Some(member) => {
-                        let session = core.session.id();
+                        let session = with.id();
                         let call = self.call(&pair, member, session, &request, Payload::none());
                         match call.await {
                             Ok((reply, _)) => return Ok(reply),
@@ -548,7 +551,8 @@ impl crate::pairs::Pairs {
                     None => Trouble::Away,
                 };
                 let member = member.unwrap_or(Member::Zero);
-                self.settle(core, &pair, epoch, member, trouble).await?;
+                self.settle(core, (&pair, epoch, member), &with, trouble)
+                    .await?;
             }
         };
         match self.env.timeout(self.patience_left(&pair), attempt).await {

@@ -4,12 +4,14 @@
 //! the client to the metadata service (`Suspect`), and the request is made again under the state it
 //! learns, until the patience is over (`docs/protocols/pairs.md`).
 
-use crate::announced::Announced;
 use crate::changes::Numbers;
 use crate::copies::{Awaited, Copies};
 use crate::core::Core;
+use crate::session::Session;
+use crate::slots::FIRST;
 use crate::types::Errno;
 use crate::window::Window;
+use crate::written::Written;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, select_biased};
@@ -24,8 +26,7 @@ use weft_pair::{Mode, Router};
 use weft_rpc::{CallError, Connection, Handler, Local, Payload};
 use weft_types::{Member, PairId};
 use weft_wire::proto::{
-    Copied, Identity, ObjectName, PairMembers, PairState, SuspectRequest, View, WriteRequest,
-    identity,
+    Copied, Identity, ObjectName, PairMembers, PairState, SuspectRequest, WriteRequest, identity,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -83,12 +84,8 @@ pub(crate) struct Pair {
     members: [MemberLink; 2],
     changed: Notify,
     suspecting: Cell<bool>,
-    /// Where both members know that this client writes.
-    pub(super) announced: Announced,
-    /// Highest number of a client-driven change that has ended.
-    pub(super) driven: Cell<u64>,
-    /// Somebody sees to it that the members hear that it has.
-    pub(super) confirming: Cell<bool>,
+    /// Under the session with each group: members tell these apart.
+    written: RefCell<BTreeMap<u32, Rc<Written>>>,
     /// Since when requests fail without one that was done between.
     trouble_since: Cell<Option<Mono>>,
 }
@@ -114,9 +111,7 @@ impl Pair {
             members: [link(), link()],
             changed: Notify::new(),
             suspecting: Cell::new(false),
-            announced: Announced::default(),
-            driven: Cell::new(0),
-            confirming: Cell::new(false),
+            written: RefCell::default(),
             trouble_since: Cell::new(None),
         }
     }
@@ -147,6 +142,11 @@ impl Pair {
     /// Two copies are made of what is written now.
     pub(super) fn both_serve(&self) -> bool {
         self.is_known.get() && self.state.borrow().mode == Mode::Both
+    }
+
+    /// What members know of what is written here under the session with a group.
+    pub(super) fn written(&self, group: u32) -> Rc<Written> {
+        self.written.borrow_mut().entry(group).or_default().clone()
     }
 
     /// A member has told how much may still be written to it.
@@ -204,9 +204,11 @@ impl Pair {
         }
     }
 
-    fn locate(&self, members: &PairMembers) {
+    /// Takes over the addresses of the members; `is_news`: the known ones are older.
+    fn locate(&self, members: &PairMembers, is_news: bool) {
         for (link, address) in self.members.iter().zip(&members.addresses) {
-            if !address.is_empty() && *link.address.borrow() != *address {
+            let is_wanted = is_news || link.address.borrow().is_empty();
+            if is_wanted && !address.is_empty() && *link.address.borrow() != *address {
                 *link.address.borrow_mut() = address.clone();
                 link.failed.set(None);
             }
@@ -239,8 +241,8 @@ pub(crate) struct Pairs {
     pub(super) owed_age: Duration,
     pairs: RefCell<BTreeMap<u32, Rc<Pair>>>,
     pub(super) numbers: Numbers,
-    /// What [`Pairs::settled`] answers has changed: the service is told at once.
-    pub resettled: Rc<Notify>,
+    /// Those who tell the groups of the service at once when what [`Pairs::settled`] answers has changed.
+    tellers: RefCell<Vec<Rc<Notify>>>,
 }
 
 fn trouble_of<R: Rpc>(pair: &Pair, member: Member, failed: Failed) -> Trouble {
@@ -294,7 +296,7 @@ impl Pairs {
             owed_age: Duration::from_millis(settings.owed_ms),
             pairs: RefCell::default(),
             numbers: Numbers::default(),
-            resettled: Rc::default(),
+            tellers: RefCell::default(),
         }
     }
 
@@ -311,21 +313,29 @@ impl Pairs {
         self.pairs.borrow().len()
     }
 
-    /// Takes over the service's word about all pairs.
-    pub fn learn_view(&self, view: Option<&View>, states: &[PairState]) {
-        self.learn(states, view.map_or(&[][..], |view| &view.pairs));
+    /// From now on this is notified when what [`Pairs::settled`] answers has changed.
+    pub fn tell_of_settled(&self, teller: Rc<Notify>) {
+        self.tellers.borrow_mut().push(teller);
     }
 
-    /// Takes over the service's word about some pairs.
-    pub fn learn(&self, states: &[PairState], members: &[PairMembers]) {
+    /// What [`Pairs::settled`] answers has changed, perhaps.
+    pub(super) fn resettled(&self) {
+        for teller in &*self.tellers.borrow() {
+            teller.notify_one();
+        }
+    }
+
+    /// Takes over a group's word about pairs. The members tell the first group where they are: what
+    /// others say of that may be old.
+    pub fn learn(&self, group: u32, states: &[PairState], members: &[PairMembers]) {
         for members in members {
-            self.pair(members.pair).locate(members);
+            self.pair(members.pair).locate(members, group == FIRST);
         }
         for state in states {
             self.pair(state.pair).learn(state);
         }
         if !states.is_empty() {
-            self.resettled.notify_one();
+            self.resettled();
         }
     }
 
@@ -340,7 +350,8 @@ impl Pairs {
         }
     }
 
-    /// A connection to a member; None if it cannot be reached now.
+    /// A connection to a member, for all sessions; it shows the one for which it is made. None if it
+    /// cannot be reached now.
     async fn reach(&self, pair: &Pair, member: Member, session: u64) -> Option<Connection> {
         let link = &pair.members[member.index()];
         loop {
@@ -512,23 +523,23 @@ impl Pairs {
         troubled.is_some_and(|since| self.env.now().since(since) >= self.patience)
     }
 
-    /// After trouble: learns the pair's state, or waits a little. An errno is final.
+    /// After trouble with what was asked under a session: learns the pair's state, or waits a little. An
+    /// errno is final.
     pub(super) async fn settle(
         &self,
         core: &Rc<Core>,
-        pair: &Pair,
-        epoch: u64,
-        member: Member,
+        (pair, epoch, member): (&Pair, u64, Member),
+        with: &Session,
         trouble: Trouble,
     ) -> Result<(), Errno> {
-        let session = core.session.id();
+        let session = with.id();
         match trouble {
             Trouble::Errno(errno) => return Err(Errno(errno)),
             Trouble::Fenced(why) => {
                 // The service ended the session, which its connection has not said yet: taking it
                 // up tells. Reads go on under the next one; what was written under this is lost.
                 tracing::debug!(why, "fenced by a data server");
-                if let Some(link) = core.session.current().filter(|l| l.session == session) {
+                if let Some(link) = with.current().filter(|l| l.session == session) {
                     link.connection
                         .close("a data server says that the session has ended");
                 }
@@ -579,14 +590,14 @@ impl Pairs {
             };
             // The state may also be pushed while the question is on its way.
             let changed = pair.changed.notified();
-            let asking = core.session.ask(&core, |_| request);
+            let asking = core.first_session().ask(&core, |_| request);
             if let Either::Right((Ok((reply, _)), _)) = select(pin!(changed), pin!(asking)).await {
                 if let Some(members) = &reply.members {
-                    pair.locate(members);
+                    pair.locate(members, true);
                 }
                 if let Some(state) = &reply.state {
                     pair.learn(state);
-                    core.pairs.resettled.notify_one();
+                    core.pairs.resettled();
                 }
             }
         });

@@ -98,7 +98,7 @@ impl Pairs {
         offset: u64,
         length: u64,
     ) -> Result<Vec<(u64, Bytes)>, Errno> {
-        let pair = self.pair(object.pair);
+        let (pair, session) = (self.pair(object.pair), core.session_of(object.ino));
         let plan = || {
             let now = self.env.now().since(Mono(0));
             let state = *pair.state.borrow();
@@ -115,8 +115,8 @@ impl Pairs {
                     break parts;
                 }
                 let epoch = pair.epoch();
-                self.settle(core, &pair, epoch, Member::Zero, Trouble::Away)
-                    .await?;
+                let asked = (&*pair, epoch, Member::Zero);
+                self.settle(core, asked, &session, Trouble::Away).await?;
             };
             if let [part] = parts[..] {
                 let data = self.read_part(core, &pair, object, part).await?;
@@ -165,10 +165,11 @@ impl Pairs {
         part: weft_pair::Part,
     ) -> Result<Bytes, Errno> {
         let mut first = part.member;
+        let session = core.session_of(object.ino);
         loop {
             let epoch = pair.epoch();
             let request = ReadRequest {
-                session: core.session.id(),
+                session: session.id(),
                 epoch,
                 pair: object.pair,
                 object: Some(object.name()),
@@ -186,7 +187,8 @@ impl Pairs {
             } else {
                 Trouble::Away
             };
-            self.settle(core, pair, epoch, first, trouble).await?;
+            self.settle(core, (pair, epoch, first), &session, trouble)
+                .await?;
         }
     }
 
@@ -256,7 +258,7 @@ impl Pairs {
         start: u64,
         end: u64,
     ) -> Result<MapReply, Errno> {
-        let pair = self.pair(object.pair);
+        let (pair, with) = (self.pair(object.pair), core.session_of(object.ino));
         let attempt = async {
             loop {
                 let epoch = pair.epoch();
@@ -267,7 +269,7 @@ impl Pairs {
                     start,
                     end,
                 };
-                let session = core.session.id();
+                let session = with.id();
                 let member = pair.current().0;
                 let trouble = match member {
                     Some(member) => {
@@ -281,7 +283,8 @@ impl Pairs {
                     None => Trouble::Away,
                 };
                 let member = member.unwrap_or(Member::Zero);
-                self.settle(core, &pair, epoch, member, trouble).await?;
+                self.settle(core, (&pair, epoch, member), &with, trouble)
+                    .await?;
             }
         };
         self.patiently(&pair, attempt).await

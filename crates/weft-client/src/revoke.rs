@@ -1,9 +1,10 @@
 //! Giving leases back when the server asks: the face forgets, uses end, data is written back, then
 //! the answer (`docs/protocols/leases.md`).
 
-use crate::core::{Core, GivenBack, answer_revoke, wanted_by};
+use crate::core::{Core, answer_revoke, wanted_by};
 use crate::leases::{Mode, Phase, WHOLE};
 use crate::node::{Node, NodeState};
+use crate::turns::GivenBack;
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -59,7 +60,7 @@ impl Core {
         replier: Replier,
     ) {
         tracing::trace!(
-            session = self.session.id(),
+            group = self.group_of(revoke.ino),
             ?revoke,
             "a lease is asked back"
         );
@@ -161,7 +162,7 @@ impl Core {
         if may_open && !node.is_open() {
             // A create that had to be sent again may have opened it, which the service must not forget.
             // Of others it knows what it has answered, and that this may cross the question.
-            let ended = self.resent_creates_end();
+            let ended = self.resent_creates_end(node.ino);
             let _ = self.env.timeout(GRANT_PATIENCE, ended).await;
         }
         loop {
@@ -258,7 +259,8 @@ impl Core {
         state.handover = self.handovers.get();
         self.unconfirmed.borrow_mut().push(GivenBack {
             node: node.clone(),
-            generation: self.session.generation(),
+            number: state.handover,
+            generation: self.generation_of(node.ino),
             attr,
             alone: state.lease.mode() == Mode::Write,
         });

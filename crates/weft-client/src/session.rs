@@ -1,28 +1,23 @@
-//! The session with the metadata service: connecting, taking up, renewing, asking.
+//! A session with a replica group of the metadata service: asking, and how long leases are believed.
 //!
-//! One connection to the active at a time. When it breaks, or the active says nothing and another leads, the
-//! keeper connects again and takes the session up; whoever waits for an answer sends again, changes under
-//! the same operation number, so that each is done once (`docs/protocols/leases.md`). Keeps true: leases are
-//! believed only for a term after the last answered renewal was sent, by this client's own clock.
+//! One connection to the active at a time, which `keeping.rs` makes. When it breaks whoever waits for an answer
+//! sends again, changes under the same operation number, so that each is done once
+//! (`docs/protocols/leases.md`). Keeps true: leases are believed only for a term after the last answered
+//! renewal was sent, by this client's own clock.
 
 use crate::core::Core;
+use crate::slots::FIRST;
 use crate::types::{Cred, Errno};
-use futures_util::{FutureExt, select_biased};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::pin::pin;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use weft_env::{Env, Mono};
-use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Payload, Search, Terms};
-use weft_wire::proto::{
-    ChangeReply, ChangeRequest, Identity, Op, SessionReply, SessionRequest, identity, op,
-};
+use weft_rpc::{CallError, Connection, Local, Payload, Search, Terms};
+use weft_wire::proto::{ChangeReply, ChangeRequest, Identity, Op, identity, op};
 use weft_wire::{Failed, Rpc};
 
-/// One attempt to connect and shake hands takes at most this long.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 /// Servers that stay away cost ten attempts a second and address. A request for the session waits for a
 /// journal write at most, or for the promises to a former active to be over.
 const TERMS: Terms = Terms {
@@ -39,6 +34,8 @@ const UNAVAILABLE_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub(crate) struct Link {
     pub connection: Connection,
+    /// The group's number.
+    pub group: u32,
     pub session: u64,
     pub epoch: u64,
     /// Counts connections: what was granted over an older one is void.
@@ -46,20 +43,22 @@ pub(crate) struct Link {
 }
 
 pub(crate) struct Session {
-    env: Env,
+    pub(super) env: Env,
+    /// The replica group.
+    pub group: u32,
     /// Borrowed for moments only.
-    search: Rc<RefCell<Search>>,
-    local: Local,
-    name: String,
+    pub(super) search: Rc<RefCell<Search>>,
+    pub(super) local: Local,
+    pub(super) name: String,
     patience: Duration,
-    link: RefCell<Option<Link>>,
+    pub(super) link: RefCell<Option<Link>>,
     /// The session's id; 0 while none is open.
-    id: Cell<u64>,
-    generation: Cell<u64>,
+    pub(super) id: Cell<u64>,
+    pub(super) generation: Cell<u64>,
     /// Until when leases are believed.
-    valid_until: Cell<Mono>,
-    term: Cell<Duration>,
-    linked: Notify,
+    pub(super) valid_until: Cell<Mono>,
+    pub(super) term: Cell<Duration>,
+    pub(super) linked: Notify,
     next_operation: Cell<u64>,
     unanswered: RefCell<BTreeSet<u64>>,
     /// Told when a change is no longer outstanding.
@@ -67,10 +66,15 @@ pub(crate) struct Session {
     /// Its goodbye is on the way: the service may have heard it, and given to others what was leased.
     leaving: Cell<bool>,
     closed: Cell<bool>,
+    /// The root directory; of the first group's session.
     pub root: Cell<u64>,
-    last_failure: RefCell<String>,
+    pub(super) last_failure: RefCell<String>,
     /// The last failure says that the service is there and does not want this client.
-    refused: Cell<bool>,
+    pub(super) refused: Cell<bool>,
+    /// What data servers have settled is to be told.
+    pub resettled: Rc<Notify>,
+    /// Sessions of the group that write, as it said last (for the hybrid protocol).
+    pub writers: Cell<u32>,
 }
 
 impl Drop for Session {
@@ -94,14 +98,9 @@ impl Drop for Numbered<'_> {
     }
 }
 
-fn is_refusal(error: &std::io::Error) -> bool {
-    // weft-rpc says with text why a server of another cluster or version turned us away; the
-    // operating system's own refusals carry a number.
-    error.kind() == std::io::ErrorKind::ConnectionRefused && error.raw_os_error().is_none()
-}
-
 impl Session {
-    pub fn new(env: Env, settings: &crate::Settings) -> Session {
+    /// With a group; not connected, and not kept.
+    pub fn new(env: Env, settings: &crate::Settings, group: u32) -> Session {
         let incarnation = env.random();
         let local = Local {
             cluster_id: settings.cluster_id.clone(),
@@ -109,11 +108,12 @@ impl Session {
                 role: identity::Role::Client as i32,
                 id: 0,
                 incarnation,
-                group: 0,
+                group,
             },
         };
         Session {
             env,
+            group,
             search: Rc::new(RefCell::new(Search::new(settings.meta.clone(), TERMS))),
             local,
             name: settings.name.clone(),
@@ -132,15 +132,19 @@ impl Session {
             root: Cell::new(weft_types::ROOT_INO.0),
             last_failure: RefCell::default(),
             refused: Cell::new(false),
+            resettled: Rc::default(),
+            // This client may be about to.
+            writers: Cell::new(u32::from(group == FIRST)),
         }
+    }
+
+    /// Where the members of its group are, as the view says.
+    pub fn learn_members(&self, addresses: Vec<String>) {
+        self.search.borrow_mut().learn(addresses);
     }
 
     pub fn id(&self) -> u64 {
         self.id.get()
-    }
-
-    pub fn patience(&self) -> Duration {
-        self.patience
     }
 
     pub fn generation(&self) -> u64 {
@@ -199,7 +203,7 @@ impl Session {
     }
 
     /// The service says that the session is over.
-    fn fenced(&self, core: &Rc<Core>, link: &Link, why: &str) {
+    pub(super) fn fenced(&self, core: &Rc<Core>, link: &Link, why: &str) {
         if self.leaving.get() {
             // Its goodbye has been heard, though not answered.
             tracing::debug!(session = link.session, why, "the session is over");
@@ -208,14 +212,14 @@ impl Session {
             tracing::error!(session = link.session, why, "the session has been ended");
             self.id.set(0);
             self.valid_until.set(Mono(0));
-            core.session_lost();
+            core.session_lost(self.group);
         }
         link.connection.close("the session has been ended");
     }
 
     /// The server that this session is linked to is not the active, as it says itself or another. The first
     /// who hears that closes the link: what the others hear on it is no news.
-    fn turned_away(&self, link: &Link, why: &CallError) {
+    pub(super) fn turned_away(&self, link: &Link, why: &CallError) {
         if link.connection.is_open() {
             let (from, now) = (link.connection.peer(), self.env.now());
             self.search.borrow_mut().not_served(from, why, now);
@@ -343,7 +347,7 @@ impl Session {
             Err(_) => return Err(Errno(libc::EIO)),
         };
         if reply.writers > 0 {
-            core.writers.set(reply.writers);
+            self.writers.set(reply.writers);
         }
         match reply.reply.as_ref().map_or(0, |r| r.failure_errno) {
             0 => Ok((reply, link)),
@@ -380,240 +384,5 @@ impl Session {
         }
         self.valid_until.set(Mono(0));
         self.linked.notify_waiters();
-    }
-
-    /// Keeps the session connected and renewed until it is stopped or the client is gone.
-    pub async fn keep(core: Weak<Core>) {
-        let Some((env, search)) = core
-            .upgrade()
-            .map(|core| (core.session.env.clone(), core.session.search.clone()))
-        else {
-            return;
-        };
-        let weak = core.clone();
-        let handler: Handler = Rc::new(move |connection, request| {
-            if let Some(core) = weak.upgrade() {
-                core.on_request(connection, request);
-            }
-        });
-        let mut attempts = Attempts::new(&env, CONNECT_PATIENCE);
-        loop {
-            let local = match core.upgrade() {
-                Some(core) if !core.session.is_closed() => core.session.local(),
-                _ => return,
-            };
-            // Nothing holds the client while its session waits.
-            let step = attempts.step(&search, &local, &handler);
-            let Some((address, connected)) = step.await else {
-                continue;
-            };
-            let Some(strong) = core.upgrade() else { return };
-            let session = &strong.session;
-            match session.establish(&strong, &address, connected).await {
-                Ok(()) => {
-                    attempts.clear();
-                    let link = session.current();
-                    drop(strong);
-                    if let Some(link) = link {
-                        Session::stay(&core, &env, &search, (&link, &local)).await;
-                    }
-                }
-                Err((why, refused)) => {
-                    tracing::debug!(address, why, "no session yet");
-                    *session.last_failure.borrow_mut() = format!("{address}: {why}");
-                    session.refused.set(refused);
-                }
-            }
-        }
-    }
-
-    /// Who this side is, in a handshake.
-    fn local(&self) -> Local {
-        let mut local = self.local.clone();
-        local.identity.id = self.id.get();
-        local
-    }
-
-    /// Opens the session over a connection, or takes it up, if there is one and its other side serves.
-    async fn establish(
-        &self,
-        core: &Rc<Core>,
-        address: &str,
-        connected: std::io::Result<Connection>,
-    ) -> Result<(), (String, bool)> {
-        let connection = connected.map_err(|error| (error.to_string(), is_refusal(&error)))?;
-        if self.is_closed() {
-            connection.close("the client is closed");
-            return Err(("the client is closed".into(), false));
-        }
-        match self.take_up(core, &connection).await {
-            Ok(members) => {
-                let now = self.env.now();
-                self.search.borrow_mut().connected(address, members, now);
-                if self.is_closed() {
-                    connection.close("the client is closed");
-                }
-                Ok(())
-            }
-            Err(error) => {
-                let now = self.env.now();
-                self.search.borrow_mut().not_served(address, &error, now);
-                connection.close(&error.to_string());
-                let refused = matches!(error, CallError::Failed(Failed::Refused(_)));
-                Err((error.to_string(), refused))
-            }
-        }
-    }
-
-    /// Answers with the addresses of the metadata servers that the view names.
-    async fn take_up(
-        &self,
-        core: &Rc<Core>,
-        connection: &Connection,
-    ) -> Result<Vec<String>, CallError> {
-        let mut request = SessionRequest {
-            session: self.id.get(),
-            name: self.name.clone(),
-            ..SessionRequest::default()
-        };
-        if request.session != 0 {
-            // Coming back gives back what the service may treat as held: READ leases on anything.
-            core.drop_read_leases().await;
-            (
-                request.open_inodes,
-                request.write_leases,
-                request.shared_leases,
-            ) = core.held();
-            request.settled = core.pairs.settled();
-        }
-        let sent = self.env.now();
-        let call = connection.call(&request, Payload::none());
-        let patience = self.search.borrow().answer_patience();
-        let reply: SessionReply = match self.env.timeout(patience, call).await {
-            Ok(Ok((reply, _))) => reply,
-            Ok(Err(error)) => {
-                if let CallError::Failed(Failed::Fenced(why)) = &error {
-                    let link = Link {
-                        connection: connection.clone(),
-                        session: request.session,
-                        epoch: 0,
-                        generation: 0,
-                    };
-                    self.fenced(core, &link, why);
-                }
-                return Err(error);
-            }
-            Err(_) => return Err(CallError::Lost("no answer to the session request".into())),
-        };
-        if self.is_closed() {
-            // One that has just been opened ends by its term.
-            return Ok(Vec::new());
-        }
-        let taken_up = request.session != 0;
-        self.id.set(reply.session);
-        self.root.set(reply.root_ino);
-        let term = Duration::from_millis(reply.term_ms.max(1));
-        self.term.set(term);
-        self.generation.set(self.generation.get() + 1);
-        core.pairs.learn_view(reply.view.as_ref(), &reply.pairs);
-        if taken_up {
-            core.keep_write_leases(&reply.write_leases, &reply.shared_leases);
-        }
-        self.believe_from(sent);
-        *self.link.borrow_mut() = Some(Link {
-            connection: connection.clone(),
-            session: reply.session,
-            epoch: reply.epoch,
-            generation: self.generation.get(),
-        });
-        tracing::info!(
-            session = reply.session,
-            epoch = reply.epoch,
-            taken_up,
-            server = connection.peer(),
-            "session with the metadata service"
-        );
-        self.linked.notify_waiters();
-        core.linked();
-        let groups = reply.view.iter().flat_map(|view| &view.groups);
-        let members = groups.flat_map(|group| &group.members);
-        Ok(members.map(|member| member.address.clone()).collect())
-    }
-
-    fn believe_from(&self, sent: Mono) {
-        // Clocks run at slightly different rates: the client's term ends first.
-        self.valid_until.set(sent + self.term.get().mul_f64(0.95));
-    }
-
-    /// Renews until the connection breaks, or another than its other side leads.
-    async fn stay(
-        core: &Weak<Core>,
-        env: &Env,
-        search: &RefCell<Search>,
-        (link, local): (&Link, &Local),
-    ) {
-        let renewing = Session::renew(core);
-        let stayed = weft_rpc::while_active(env, &link.connection, search, local, renewing);
-        if let Err(why) = stayed.await
-            && let Some(core) = core.upgrade()
-        {
-            core.session.turned_away(link, &why);
-        }
-    }
-
-    /// Renews until the connection breaks.
-    async fn renew(core: &Weak<Core>) {
-        let mut told = Vec::new();
-        let mut renewed: Option<Mono> = None;
-        loop {
-            let (env, link, pause, resettled) = {
-                let Some(core) = core.upgrade() else { return };
-                let session = &core.session;
-                let Some(link) = session.current() else {
-                    return;
-                };
-                let pause = session.term.get() / 3;
-                let resettled = core.pairs.resettled.clone();
-                (session.env.clone(), link, pause, resettled)
-            };
-            let due = *renewed.get_or_insert(env.now()) + pause;
-            let is_due = {
-                let mut closed = pin!(link.connection.closed().fuse());
-                select_biased! {
-                    _ = closed => return,
-                    () = env.sleep_until(due).fuse() => true,
-                    () = resettled.notified().fuse() => false,
-                }
-            };
-            let sent = env.now();
-            let (unconfirmed, request) = {
-                let Some(core) = core.upgrade() else { return };
-                let settled = core.pairs.settled();
-                if !is_due && settled == told {
-                    continue;
-                }
-                told.clone_from(&settled);
-                let unconfirmed = core.unconfirmed.borrow().len();
-                (unconfirmed, core.renewal(&link, settled))
-            };
-            renewed = Some(sent);
-            let call = link.connection.call(&request, Payload::none());
-            let answer = env.timeout(pause, call).await;
-            let Some(core) = core.upgrade() else { return };
-            match answer {
-                Ok(Ok(_)) => {
-                    core.session.believe_from(sent);
-                    core.renewed(link.generation, unconfirmed);
-                }
-                Ok(Err(CallError::Failed(Failed::Fenced(why)))) => {
-                    core.session.fenced(&core, &link, &why);
-                }
-                Ok(Err(error @ CallError::Failed(Failed::NotActive { .. }))) => {
-                    core.session.turned_away(&link, &error);
-                }
-                Ok(Err(error)) => link.connection.close(&error.to_string()),
-                Err(_) => link.connection.close("a renewal was not answered"),
-            }
-        }
     }
 }

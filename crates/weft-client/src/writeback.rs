@@ -322,7 +322,7 @@ impl Core {
     /// What the hybrid protocol is now: server-driven while servers have power to spare (CEFT,
     /// section 5).
     fn settled_hybrid(&self) -> Protocol {
-        if (self.writers.get() as usize) < self.pairs.count() {
+        if (self.writers() as usize) < self.pairs.count() {
             Protocol::ServerSync
         } else {
             Protocol::ClientAsync
@@ -466,7 +466,8 @@ impl Core {
             };
             let _telling = Telling(node);
             let tell = op::Op::Setattr(owed);
-            let result = self.session.change(self, root_cred(), tell, false).await;
+            let session = self.session_of(node.ino);
+            let result = session.change(self, root_cred(), tell, false).await;
             let mut state = node.state.borrow_mut();
             match result {
                 Ok((reply, _)) => {
@@ -560,13 +561,13 @@ impl Core {
         }
         let drop_lease = op::Op::DropLease(proto::DropLease { ino: node.ino });
         let given = self
-            .session
+            .session_of(node.ino)
             .change(self, root_cred(), drop_lease, true)
             .await;
         let granted = given.as_ref().ok().and_then(|(reply, link)| {
             let lease = reply.leases.iter().find(|lease| lease.ino == node.ino)?;
             let granted = (mode_of(lease.mode()), lease.seq);
-            (link.generation == self.session.generation()).then_some(granted)
+            self.is_current(link).then_some(granted)
         });
         let is_held = {
             let mut state = node.state.borrow_mut();
@@ -633,7 +634,7 @@ pub(crate) async fn age(core: std::rc::Weak<Core>) {
         };
         env.sleep(pause).await;
         let Some(core) = core.upgrade() else { return };
-        if core.session.is_closed() {
+        if core.first_session().is_closed() {
             return;
         }
         core.flush_aged();

@@ -378,7 +378,7 @@ impl Face {
                         client.symlink(&cred, ino, name, target).await
                     })
                     .await?;
-                Ok(self.made(&made))
+                Ok(self.made(ino, name, &made))
             }
             Call::Mknod { name, mode, rdev } => {
                 let (name, kind) = (&name, kind_of(mode).ok_or(Errno(libc::EINVAL))?);
@@ -389,7 +389,7 @@ impl Face {
                             .await
                     })
                     .await?;
-                Ok(self.made(&made))
+                Ok(self.made(ino, name, &made))
             }
             Call::Mkdir { name, mode } => {
                 let name = &name;
@@ -398,7 +398,7 @@ impl Face {
                         client.mkdir(&cred, ino, name, mode & MODE_BITS).await
                     })
                     .await?;
-                Ok(self.made(&made))
+                Ok(self.made(ino, name, &made))
             }
             Call::Unlink { name } => {
                 let name = &name;
@@ -438,7 +438,7 @@ impl Face {
                         client.link(&cred, target, ino, name).await
                     })
                     .await?;
-                Ok(self.made(&made))
+                Ok(self.made(ino, name, &made))
             }
             Call::Open { flags } => self.open(header, flags).await,
             Call::Create {
@@ -598,9 +598,10 @@ impl Face {
         }
     }
 
-    /// The entry of something just made: its directory is leased if the new inode is.
-    fn made(&self, known: &Known) -> Body {
-        self.entry(known, known.leased).into()
+    /// The entry of something just made under a name.
+    fn made(&self, parent: u64, name: &[u8], known: &Known) -> Body {
+        let name_leased = self.client.keeps_name(parent, name, known.attr.ino);
+        self.entry(known, name_leased).into()
     }
 
     async fn setattr(&self, header: &Header, set: &SetattrIn) -> Result<Body> {
@@ -671,8 +672,9 @@ impl Face {
         if kill_suidgid {
             self.kill_suidgid(known.attr.ino).await?;
         }
+        let name_leased = client.keeps_name(parent, name, known.attr.ino);
         Ok(self
-            .entry(&known, known.leased)
+            .entry(&known, name_leased)
             .open_out(handle.0, fopen_flags(flags))
             .into())
     }
