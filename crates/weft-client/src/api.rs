@@ -125,11 +125,6 @@ impl Client {
         all.map(|session| (session.group, session.id())).collect()
     }
 
-    /// The ids of the sessions with all groups, in the groups' order; 0 for none at present.
-    pub fn sessions(&self) -> Vec<u64> {
-        vec![self.0.session.id()]
-    }
-
     /// The leases that this client believes it holds now: of which inode, and which bytes it may read
     /// and write.
     pub fn leases(&self) -> Vec<Believed> {

@@ -82,8 +82,6 @@ impl fmt::Display for TransactionId {
     }
 }
 
-/// The group that has the root directory, and decides about the pairs.
-pub const FIRST_GROUP: GroupId = GroupId(0);
 /// How many hash partitions the name space has.
 pub const SLOTS: u16 = 4096;
 /// Bits of an inode number below the slot.

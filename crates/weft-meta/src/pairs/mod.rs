@@ -144,6 +144,9 @@ impl Pairs {
 
     /// Before anything is brought before a keeper: tells all if this server has stood still.
     fn mind_the_gap(&mut self, now: Mono) {
+        if !self.decides() {
+            return;
+        }
         let late = now.since(self.pulse).saturating_sub(CLOCK_MAX);
         if late > STALL {
             self.pulse = now;

@@ -139,7 +139,10 @@ impl Net {
                 sleep.await;
                 let inner = world(&inner)?;
                 match attempt {
-                    Attempt::Refused => return Err(io::ErrorKind::ConnectionRefused.into()),
+                    // As the operating system says it: a number, and no more.
+                    Attempt::Refused => {
+                        return Err(io::Error::from_raw_os_error(libc::ECONNREFUSED));
+                    }
                     Attempt::Silence => {
                         if inner.executor.now() - begun > CONNECT_PATIENCE_NANOS {
                             return Err(io::ErrorKind::TimedOut.into());

@@ -33,8 +33,8 @@ const LATE: Duration = Duration::from_secs(15);
 /// A client's sessions, as far as the history knows them.
 pub struct Life {
     client: Client,
-    /// The session with each group, 0 for none, and since when none of them has been lost.
-    known: RefCell<(Vec<u64>, u64)>,
+    /// The session with each group that was needed, 0 for none, and since when none of them has been lost.
+    known: RefCell<(Vec<(u32, u64)>, u64)>,
 }
 
 impl Life {
@@ -47,15 +47,15 @@ impl Life {
     pub fn lost_since(&self) -> Option<u64> {
         let (known, since) = &*self.known.borrow();
         let now = self.client.sessions();
-        let mut both = known.iter().zip(now.iter().chain(std::iter::repeat(&0)));
-        let is_lost = both.any(|(known, now)| *known != 0 && known != now);
-        is_lost.then_some(*since)
+        let is_lost = |of: &(u32, u64)| of.1 != 0 && !now.contains(of);
+        known.iter().any(is_lost).then_some(*since)
     }
 
     /// The sessions that it has had last with each group.
     pub fn sessions(&self) -> Vec<u64> {
-        let known = self.known.borrow().0.clone();
-        known.into_iter().chain(self.client.sessions()).collect()
+        let known = self.known.borrow().0.clone().into_iter();
+        let all = known.chain(self.client.sessions());
+        all.map(|(_, session)| session).collect()
     }
 }
 
