@@ -245,6 +245,26 @@ fn who_caches_what_another_groups_change_touches_gives_it_back_first() {
 }
 
 #[test]
+fn who_replaces_a_file_that_he_has_open_keeps_it() {
+    run(|env, dir| async move {
+        let two = Two::start(&env, &dir).await;
+        let there = two.mkdir_across(ROOT, "d").await;
+        let client = two.of(ROOT);
+        let (made, _) = client.done(symlink(ROOT, "a")).await;
+        let ino = made.attr.unwrap().ino;
+        client.done(symlink(ROOT, "b")).await;
+        client.done(rename(ROOT, "a", there, "c")).await;
+        // Its home has it, and the name's directory is the other group's.
+        client.inode(ino).await.unwrap();
+        client.manners.open.borrow_mut().insert(ino);
+        client.done(rename(ROOT, "b", there, "c")).await;
+        assert_eq!(two.attr(ino).await.unwrap().nlink, 0);
+        client.done(Op::Release(Release { ino })).await;
+        assert_eq!(two.attr(ino).await, Err(Failed::Errno(libc::ESTALE)));
+    });
+}
+
+#[test]
 fn a_group_that_is_away_keeps_nobody_from_what_it_has_no_part_in() {
     run(|env, dir| async move {
         let mut two = Two::start(&env, &dir).await;

@@ -20,6 +20,7 @@ use weft_namespace::{Errno, Plan, Step, Walk, told, transaction_to};
 use weft_rpc::{Connection, Replier};
 use weft_types::{GroupId, Ino, Operation, SessionId, Slot, Sn, TransactionId};
 use weft_wire::Failed;
+use weft_wire::proto::part::Part as Kind;
 use weft_wire::proto::walk_reply::Led;
 use weft_wire::proto::{
     self, ChangeRequest, Commit, Cred, Entry, FinishRequest, Forget, Lease, OpReply, Part,
@@ -433,7 +434,13 @@ fn lock_own(
             ..Entry::default()
         };
         let touched = core.state.touches(&entry);
-        let (session, since) = (wanted.session, wanted.since);
+        let since = wanted.since;
+        // Who takes a name away says whether he has the inode open as everybody else does: the part has no
+        // place for it.
+        let session = match part.part {
+            Some(Kind::Drop(_)) => SessionId(0),
+            _ => wanted.session,
+        };
         if let Some(conflict) = changes::conflicts(meta, core, session, &entry, &touched, since) {
             let wants = touched.iter().map(|touch| touch.ino).collect();
             let again: Again = Box::new(move |meta, core| lock_own(meta, core, wanted, tell));
