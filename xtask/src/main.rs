@@ -54,7 +54,10 @@ enum Chore {
         /// The seed.
         #[arg(long)]
         seed: u64,
-        /// Metadata servers.
+        /// Groups of metadata servers.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
+        groups: u32,
+        /// Metadata servers of each group.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
         members: u32,
         /// Only this kind of fault, all the time.
@@ -69,7 +72,10 @@ enum Chore {
         /// For how long.
         #[arg(long, default_value_t = 10)]
         minutes: u64,
-        /// Metadata servers; else one and several in turn.
+        /// Groups of metadata servers; else one and several in turn.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
+        groups: Option<u32>,
+        /// Metadata servers of each group; else one and several in turn.
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
         members: Option<u32>,
     },
@@ -84,10 +90,15 @@ fn main() -> ExitCode {
         Chore::Fix => ci::fix(),
         Chore::Sim {
             seed,
+            groups,
             members,
             storm,
-        } => sim::replay(seed, members, storm.as_deref()),
-        Chore::Soak { minutes, members } => sim::soak(minutes, members),
+        } => sim::replay(seed, (groups, members), storm.as_deref()),
+        Chore::Soak {
+            minutes,
+            groups,
+            members,
+        } => sim::soak(minutes, groups, members),
         Chore::Suites(arguments) => suites::suites(&arguments),
         Chore::Testbed(command) => testbed::run(command),
     };

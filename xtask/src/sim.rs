@@ -4,11 +4,20 @@ use crate::run::Outcome;
 use std::time::{Duration, Instant, SystemTime};
 use weft_sim::{Fault, Options, run};
 
-/// Metadata servers of the runs of a soak, in turn.
-const MEMBERS: [u32; 6] = [1, 3, 1, 3, 2, 5];
+/// Groups and metadata servers of each in the runs of a soak, in turn.
+const SERVERS: [(u32, u32); 8] = [
+    (1, 1),
+    (1, 3),
+    (2, 1),
+    (1, 1),
+    (1, 3),
+    (2, 3),
+    (1, 2),
+    (1, 5),
+];
 
 /// Runs one seed and prints what its servers logged.
-pub fn replay(seed: u64, members: u32, storm: Option<&str>) -> Outcome {
+pub fn replay(seed: u64, (groups, members): (u32, u32), storm: Option<&str>) -> Outcome {
     let storm = match storm.map(|name| Fault::called(name).ok_or(name)) {
         None => None,
         Some(Ok(kind)) => Some(kind),
@@ -16,6 +25,7 @@ pub fn replay(seed: u64, members: u32, storm: Option<&str>) -> Outcome {
     };
     let options = Options {
         storm,
+        groups,
         members,
         ..Options::default()
     };
@@ -33,9 +43,9 @@ pub fn replay(seed: u64, members: u32, storm: Option<&str>) -> Outcome {
     report.failure.map_or(Ok(()), Err)
 }
 
-/// Runs fresh seeds for so long, with so many metadata servers or with one and several in turn; fails if
-/// one did, and says which.
-pub fn soak(minutes: u64, members: Option<u32>) -> Outcome {
+/// Runs fresh seeds for so long, with so many groups and metadata servers or with one and several in turn;
+/// fails if one did, and says which.
+pub fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>) -> Outcome {
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     let since = SystemTime::UNIX_EPOCH
         .elapsed()
@@ -45,8 +55,10 @@ pub fn soak(minutes: u64, members: Option<u32>) -> Outcome {
         if Instant::now() >= end {
             break;
         }
+        let drawn = SERVERS[runs % SERVERS.len()];
         let options = Options {
-            members: members.unwrap_or(MEMBERS[runs % MEMBERS.len()]),
+            groups: groups.unwrap_or(drawn.0),
+            members: members.unwrap_or(drawn.1),
             ..Options::default()
         };
         runs += 1;
@@ -54,9 +66,10 @@ pub fn soak(minutes: u64, members: Option<u32>) -> Outcome {
         undecided += usize::from(report.undecided.is_some());
         if let Some(why) = report.failure {
             println!("{why}");
-            failed.push(match options.members {
-                1 => seed.to_string(),
-                members => format!("{seed}/{members}"),
+            failed.push(match (options.groups, options.members) {
+                (1, 1) => seed.to_string(),
+                (1, members) => format!("{seed}/{members}"),
+                (groups, members) => format!("{seed}/{members}x{groups}"),
             });
         }
     }

@@ -10,27 +10,31 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use weft_sim::cluster::coverage::{self, Table};
 use weft_sim::cluster::{faults, workload};
-use weft_sim::{Options, run};
+use weft_sim::{Fault, Options, run};
 
 /// Run each time: calm and every kind of fault.
 const FIXED: std::ops::Range<u64> = 0..24;
 /// Run each time with several metadata servers: so many seeds with so many.
 const GROUPS: [(u32, std::ops::Range<u64>); 3] = [(3, 0..14), (2, 0..4), (5, 0..4)];
+/// Run each time with several groups: groups, metadata servers of each, seeds.
+const PARTITIONED: [(u32, u32, std::ops::Range<u64>); 3] =
+    [(2, 1, 0..10), (2, 3, 0..6), (3, 1, 0..4)];
 /// Seeds that nobody has seen before, run each time. `cargo xtask soak` runs more.
 const FRESH: usize = 2;
 /// See the file itself.
 const KEPT: &str = include_str!("../../../tests/sim-seeds.txt");
 
-/// Metadata servers and seeds.
-fn kept() -> Vec<(u32, u64)> {
+/// Groups, metadata servers of each, and seeds.
+fn kept() -> Vec<(u32, u32, u64)> {
     KEPT.lines()
         .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
         .map(|line| {
             let (seed, reason) = line.split_once(' ').expect("a seed and a reason");
             assert!(!reason.trim().is_empty(), "seed {seed} without a reason");
-            let (seed, members) = seed.split_once('/').unwrap_or((seed, "1"));
+            let (seed, servers) = seed.split_once('/').unwrap_or((seed, "1"));
+            let (members, groups) = servers.split_once('x').unwrap_or((servers, "1"));
             let number = |text: &str| text.parse::<u64>().expect("a number");
-            (number(members) as u32, number(seed))
+            (number(groups) as u32, number(members) as u32, number(seed))
         })
         .collect()
 }
@@ -61,8 +65,9 @@ fn run_all(table: &mut Table, options: &Options, seeds: impl IntoIterator<Item =
 #[test]
 fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
     let mut seeds: Vec<u64> = FIXED.collect();
-    let alone = kept().into_iter().filter(|(members, _)| *members == 1);
-    let alone = alone.map(|(_, seed)| seed);
+    let alone = kept().into_iter();
+    let alone = alone.filter(|(groups, members, _)| (*groups, *members) == (1, 1));
+    let alone = alone.map(|(_, _, seed)| seed);
     seeds.extend(alone.filter(|seed| !FIXED.contains(seed)));
     let mut table = Table::new();
     run_all(&mut table, &Options::default(), seeds);
@@ -98,7 +103,9 @@ fn several_metadata_servers_keep_their_promises_too() {
         .into_iter()
         .flat_map(|(members, seeds)| seeds.map(move |seed| (members, seed)))
         .collect();
-    let kept = kept().into_iter().filter(|(members, _)| *members > 1);
+    let kept = kept().into_iter();
+    let kept = kept.filter(|(groups, members, _)| *groups == 1 && *members > 1);
+    let kept = kept.map(|(_, members, seed)| (members, seed));
     let new: Vec<_> = kept.filter(|kept| !all.contains(kept)).collect();
     all.extend(new);
     for members in BTreeSet::from_iter(all.iter().map(|(members, _)| *members)) {
@@ -126,12 +133,46 @@ fn with(members: u32) -> Options {
     }
 }
 
+fn partitioned(groups: u32, members: u32) -> Options {
+    Options {
+        groups,
+        ..with(members)
+    }
+}
+
+#[test]
+fn several_groups_keep_the_promises_of_one() {
+    let mut table = Table::new();
+    for (groups, members, seeds) in PARTITIONED {
+        run_all(&mut table, &partitioned(groups, members), seeds);
+    }
+    for (groups, members, seed) in kept() {
+        if groups > 1 {
+            run_all(&mut table, &partitioned(groups, members), [seed]);
+        }
+    }
+    // Deaths in the middle of what several groups do together.
+    for (kind, members) in [
+        (Fault::MetaKill, 1),
+        (Fault::MetaPower, 1),
+        (Fault::ActiveKill, 3),
+    ] {
+        let options = Options {
+            storm: Some(kind),
+            operations: 80,
+            ..partitioned(2, members)
+        };
+        run_all(&mut table, &options, 0..3);
+    }
+}
+
 #[test]
 fn fresh_seeds_pass_too() {
     // The standard library's hashers are seeded by the operating system.
     let seeds = || (0..FRESH).map(|_| RandomState::new().build_hasher().finish() % 1_000_000);
     run_all(&mut Table::new(), &Options::default(), seeds());
     run_all(&mut Table::new(), &with(3), seeds());
+    run_all(&mut Table::new(), &partitioned(2, 1), seeds());
 }
 
 #[test]
