@@ -160,9 +160,14 @@ impl Play {
         let address = format!("{}:7000", host(member));
         let connecting = weft_rpc::connect(&self.env, &address, &local, Rc::new(|_, _| {}));
         let connection = self.env.timeout(PATIENCE, connecting).await.ok()?.ok()?;
-        self.connections
-            .borrow_mut()
-            .insert(key, connection.clone());
+        // Another task may have connected meanwhile: a member serves only the newest connection that it has
+        // heard of, which need not be this one.
+        let mut connections = self.connections.borrow_mut();
+        if let Some(used) = connections.get(&key).filter(|used| used.is_open()) {
+            connection.close("another one is in use");
+            return Some(used.clone());
+        }
+        connections.insert(key, connection.clone());
         Some(connection)
     }
 
