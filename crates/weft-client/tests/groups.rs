@@ -508,6 +508,56 @@ fn a_new_directory_of_another_group_s_is_asked_about_there() {
 }
 
 #[test]
+fn a_new_directory_that_is_leased_before_the_answer_may_have_names() {
+    with_groups(async |bed| {
+        let [first, other] = &bed.groups;
+        let client = bed.client(&[0]).await;
+        first.holds_changes.set(true);
+        let cred = root();
+        let making = client.mkdir(&cred, ROOT, b"d", 0o755);
+        let meanwhile = async {
+            while first.names.borrow().is_empty() {
+                bed.sleep(1).await;
+            }
+            let dir = *first.names.borrow().values().next().unwrap();
+            other.put(file(there(6)));
+            other.name(dir, "f", there(6));
+            assert!(client.getattr(dir).await.unwrap().leased);
+            first.holds_changes.set(false);
+            dir
+        };
+        let (made, dir) = join(making, meanwhile).await;
+        assert_eq!(made.unwrap().attr.ino, dir);
+        let found = client.lookup(&root(), dir, b"f").await.unwrap();
+        assert_eq!(found.entry.unwrap().attr.ino, there(6));
+    });
+}
+
+#[test]
+fn a_group_s_renewal_confirms_nothing_of_another_s() {
+    with_groups(async |bed| {
+        let (_client, _handles) = writer(&bed).await;
+        let [first, other] = &bed.groups;
+        bed.sleep(TERM.as_millis() as u64).await;
+        other.holds_renewals.set(true);
+        other.revoke(there(5), LeaseMode::LeaseWrite, false).await;
+        other.take_asked();
+        // Each has been connected once.
+        let renewals = first.renewals.get();
+        while first.renewals.get() == renewals {
+            bed.sleep(1).await;
+        }
+        bed.sleep(5).await;
+        other.break_connection();
+        other.holds_renewals.set(false);
+        bed.sleep(100).await;
+        let asked = other.take_asked();
+        let named = format!("[{:x}]", there(5));
+        assert!(asked[0].ends_with(&named), "not confirmed: {asked:?}");
+    });
+}
+
+#[test]
 fn what_is_not_its_own_a_group_neither_gives_nor_takes() {
     with_groups(async |bed| {
         let (client, _handles) = writer(&bed).await;

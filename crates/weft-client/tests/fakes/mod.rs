@@ -94,6 +94,8 @@ pub struct Group {
     /// What renewals said to be settled: the highest epoch.
     pub settled: Cell<u64>,
     pub renewals: Cell<usize>,
+    /// Changes are made, and not answered yet.
+    pub holds_changes: Cell<bool>,
     /// Renewals wait for [`Group::answer_renewal`].
     pub holds_renewals: Cell<bool>,
     pub held_renewals: RefCell<VecDeque<Replier>>,
@@ -173,6 +175,7 @@ impl Group {
                 asked: RefCell::default(),
                 settled: Cell::default(),
                 renewals: Cell::default(),
+                holds_changes: Cell::new(false),
                 holds_renewals: Cell::new(false),
                 held_renewals: RefCell::default(),
                 giving_back: RefCell::default(),
@@ -467,6 +470,9 @@ impl Group {
             failure_errno: errno as u32,
             ..OpReply::default()
         });
+        while self.holds_changes.get() {
+            self.env.sleep(Duration::from_millis(1)).await;
+        }
         let reply = ChangeReply {
             reply: Some(reply),
             leases,
