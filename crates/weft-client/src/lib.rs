@@ -24,6 +24,7 @@ mod handles;
 mod keeping;
 mod leases;
 mod locks;
+mod lookup;
 mod mapped;
 mod moving;
 mod names;

@@ -1,0 +1,244 @@
+//! What names stand for: known under the lease of their directory, or asked of the group that keeps that.
+//! Attributes of another group's inode are asked there (`docs/protocols/partition.md`, "Clients").
+
+use crate::access;
+use crate::core::{Core, root_cred};
+use crate::names::NameState;
+use crate::node::Node;
+use crate::session::Link;
+use crate::types::*;
+use bytes::Bytes;
+use std::rc::Rc;
+use weft_wire::proto::LookupRequest;
+
+/// A name that stands for another group's inode may be taken away, or put to another, before that group is
+/// asked: so often it is looked up again. Each time somebody else's change of it was done.
+pub(crate) const ELSEWHERE_TRIES: u32 = 16;
+
+/// Whether a file can have this name: ENOENT, ENAMETOOLONG or EINVAL if not.
+pub(crate) fn check_name(name: &[u8]) -> Result<()> {
+    match name.len() {
+        0 => Err(Errno(libc::ENOENT)),
+        n if n > weft_types::NAME_MAX => Err(Errno(libc::ENAMETOOLONG)),
+        _ if name.contains(&b'/') || name.contains(&0) => Err(Errno(libc::EINVAL)),
+        _ => Ok(()),
+    }
+}
+
+/// What a name stands for, as its directory's group says.
+enum Named {
+    /// Nothing, or an inode of which enough is known.
+    Here(Found),
+    /// Another group's inode, which that is to be asked about.
+    Elsewhere(u64),
+}
+
+impl Core {
+    /// What the cache knows of a name; None if the server has to be asked.
+    fn cached_name(
+        &self,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+    ) -> Option<Result<(NameState, bool)>> {
+        if !self.is_valid(parent) {
+            return None;
+        }
+        let node = self.nodes.get(parent)?;
+        let state = node.state.borrow();
+        if !state.lease.may_answer() {
+            return None;
+        }
+        let found = state.names.as_ref()?.get(name)?;
+        // Who may search the directory is known only with its attributes; root may always.
+        if cred.uid != 0
+            && let Err(errno) = access::check(state.attr.as_ref()?, cred, access::EXECUTE)
+        {
+            return Some(Err(errno));
+        }
+        Some(Ok((found, state.lease.may_keep())))
+    }
+
+    /// A directory's change number as far as it is known here: what is asked now is known at least
+    /// at this change.
+    fn change_of(&self, dir: u64) -> u64 {
+        let node = self.nodes.get(dir);
+        node.and_then(|node| node.state.borrow().attr.map(|attr| attr.change))
+            .unwrap_or(0)
+    }
+
+    pub fn put_name(&self, parent: u64, name: &[u8], found: NameState, change: u64) -> bool {
+        let Some(node) = self.nodes.get(parent) else {
+            return false;
+        };
+        let mut state = node.state.borrow_mut();
+        if !state.lease.may_answer() {
+            return false;
+        }
+        state.names.get_or_insert_default().put(name, found, change);
+        state.lease.may_keep()
+    }
+
+    /// The name is known to stand for an inode, under a lease, so that the caller's cache may keep it.
+    pub fn keeps_name(&self, parent: u64, name: &[u8], ino: u64) -> bool {
+        let known = self.cached_name(&root_cred(), parent, name);
+        matches!(known, Some(Ok((NameState::Present(of), true))) if of == ino)
+    }
+
+    pub async fn lookup(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<Found> {
+        if let Err(errno) = check_name(name) {
+            return match errno {
+                // No such name can be there.
+                Errno(libc::EINVAL) => Err(Errno(libc::ENOENT)),
+                other => Err(other),
+            };
+        }
+        let mut tries = 0;
+        loop {
+            let ino = match self.look_up(cred, parent, name).await? {
+                Named::Here(found) => return Ok(found),
+                Named::Elsewhere(ino) => ino,
+            };
+            match self.known(ino).await {
+                Ok((_, known)) => {
+                    // While its group was asked the name may have been asked back.
+                    let name_leased = self.keeps_name(parent, name, ino);
+                    return Ok(Found {
+                        entry: Some(known),
+                        name_leased,
+                    });
+                }
+                // The name was taken away, or stands for another by now.
+                Err(Errno(libc::ESTALE)) if tries < ELSEWHERE_TRIES => {
+                    self.doubt((parent, name));
+                    tries += 1;
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// What the directory's group says of a name.
+    async fn look_up(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<Named> {
+        match self.cached_name(cred, parent, name) {
+            Some(Err(errno)) => return Err(errno),
+            Some(Ok((NameState::Absent, leased))) => {
+                return Ok(Named::Here(Found {
+                    entry: None,
+                    name_leased: leased,
+                }));
+            }
+            Some(Ok((NameState::Present(ino), leased))) => {
+                if self.is_valid(ino)
+                    && let Some(node) = self.nodes.get(ino)
+                    && let Some(known) = node.known()
+                {
+                    return Ok(Named::Here(Found {
+                        entry: Some(known),
+                        name_leased: leased,
+                    }));
+                }
+                if self.group_of(ino) != self.group_of(parent) {
+                    return Ok(Named::Elsewhere(ino));
+                }
+            }
+            None => {}
+        }
+        let change = self.change_of(parent);
+        let handovers = self.handovers.get();
+        let (reply, link) = self
+            .session_of(parent)
+            .ask(self, |link| LookupRequest {
+                session: link.session,
+                epoch: link.epoch,
+                cred: Some(cred.clone()),
+                parent,
+                name: Bytes::copy_from_slice(name),
+            })
+            .await?;
+        let granted = self.take_leases(&link, &reply.leases, parent);
+        let mut found = Found {
+            entry: None,
+            name_leased: false,
+        };
+        let mut state = NameState::Absent;
+        let mut is_old = false;
+        let mut elsewhere = None;
+        if let Some(inode) = &reply.inode {
+            let ino = inode.attr.map_or(0, |attr| attr.ino);
+            if inode.elsewhere {
+                self.check_elsewhere(parent, ino)?;
+                state = NameState::Present(ino);
+                elsewhere = Some(ino);
+            }
+        }
+        if let Some(inode) = reply.inode.as_ref().filter(|it| !it.elsewhere) {
+            let ino = inode.attr.map_or(0, |attr| attr.ino);
+            let of_inode = self.granted(&link, &reply.leases, ino);
+            let (node, known) = self.take_inode(inode, of_inode);
+            state = NameState::Present(ino);
+            is_old = !known.leased && node.handed_over_since(handovers)
+                || node.written_beyond(known.attr.size);
+            found.entry = Some(known);
+        }
+        if granted {
+            found.name_leased = self.put_name(parent, name, state, change);
+        }
+        if is_old {
+            // Of another moment than what is known here; and by now the name may be another's.
+            return Box::pin(self.look_up(cred, parent, name)).await;
+        }
+        Ok(elsewhere.map_or(Named::Here(found), Named::Elsewhere))
+    }
+
+    /// A directory's group says that a name there stands for another group's inode.
+    pub fn check_elsewhere(&self, parent: u64, ino: u64) -> Result<()> {
+        if self.group_of(ino) != self.group_of(parent) {
+            return Ok(());
+        }
+        // It would be asked of who has just said that it is not there.
+        tracing::error!(
+            parent,
+            ino,
+            "the metadata service and the view do not agree on a slot"
+        );
+        Err(Errno(libc::EIO))
+    }
+
+    /// The file of a name, if this client may have it open or have bytes to write to it.
+    pub async fn used_here(
+        self: &Rc<Self>,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+    ) -> Option<Rc<Node>> {
+        let ino = match self.cached_name(&root_cred(), parent, name) {
+            Some(Ok((NameState::Present(ino), _))) => Some(ino),
+            Some(_) => None,
+            None if !self.handles.any_file() && self.writeback.buffered() == 0 => None,
+            None if check_name(name).is_err() => None,
+            None => match self.look_up(cred, parent, name).await {
+                Ok(Named::Here(found)) => found.entry.map(|known| known.attr.ino),
+                Ok(Named::Elsewhere(ino)) => Some(ino),
+                // The change itself will say.
+                Err(_) => None,
+            },
+        };
+        ino.and_then(|ino| self.nodes.get(ino))
+    }
+
+    /// A name came to stand for an inode, in a directory of the group that said so.
+    pub fn put_own_name(&self, link: &Link, (dir, name): (u64, &[u8]), ino: u64, change: u64) {
+        if self.is_of(link, dir) {
+            self.put_name(dir, name, NameState::Present(ino), change);
+        }
+    }
+
+    pub fn doubt(&self, (dir, name): (u64, &[u8])) {
+        if let Some(node) = self.nodes.get(dir)
+            && let Some(names) = &mut node.state.borrow_mut().names
+        {
+            names.doubt(name);
+        }
+    }
+}
