@@ -130,13 +130,14 @@ impl Entry {
             };
         }
         let crc = checksum(content);
-        if crc == self.new || crc == self.old {
-            Verdict::Data(crc)
-        } else if (self.new == HOLE || self.old == HOLE) && is_zero(content) {
-            Verdict::Hole
-        } else {
-            Verdict::Bad
-        }
+        let answers = |half: u32| match half {
+            HOLE => is_zero(content).then_some(Verdict::Hole),
+            half => (half == crc).then_some(Verdict::Data(crc)),
+        };
+        // Zeros may answer to both, as a hole and as what was written: then the last change is the one that
+        // came to its end, and has been on both members since.
+        let answered = answers(self.new).or_else(|| answers(self.old));
+        answered.unwrap_or(Verdict::Bad)
     }
 }
 
@@ -249,6 +250,21 @@ mod tests {
         ino: Ino(0x0012_0000_0000_abcd),
         generation: 3,
     };
+
+    #[test]
+    fn zeros_are_what_they_were_made_last() {
+        let zeros = checksum(&ZEROS);
+        let punched = Entry {
+            new: HOLE,
+            old: zeros,
+        };
+        assert_eq!(punched.judge(&ZEROS), Verdict::Hole);
+        let written = Entry {
+            new: zeros,
+            old: HOLE,
+        };
+        assert_eq!(written.judge(&ZEROS), Verdict::Data(zeros));
+    }
 
     #[test]
     fn the_length_of_the_file_and_of_the_object_prove_each_other() {
