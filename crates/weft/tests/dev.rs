@@ -14,9 +14,10 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::{Dev, WEFT, can_mount};
 
@@ -165,21 +166,99 @@ fn whichever_metadata_server_is_killed_another_goes_on() {
         write_some(&mount, round, &mut expected);
         check(&expected);
         dev.done(&["dev", "start", &killed]);
-        let counted = || {
-            let status = dev.done(&["status", "--json"]);
-            let roles: serde_json::Value = serde_json::from_str(&status).unwrap();
-            roles["groups"][0]["members"]
-                .as_array()
-                .is_some_and(|members| members.iter().all(|one| one["role"] != "junior"))
-        };
-        while !counted() {
-            std::thread::sleep(std::time::Duration::from_millis(50));
+        while !all_count(&dev) {
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
     dev.end();
     let dev = Dev::up(&directory, &["--mount", &mount_option]);
     check(&expected);
     dev.end();
+}
+
+#[test]
+fn groups_share_a_name_space_whoever_is_killed() {
+    if !can_mount() {
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let mount = base.path().join("mnt");
+    let mount_option = mount.to_str().unwrap().to_owned();
+    let options = ["--groups", "2", "--pairs", "1", "--mount", &mount_option];
+    let directory = base.path().join("cluster");
+    let dev = Dev::up(&directory, &options);
+    let kept = mount.join("kept");
+    fs::create_dir(&kept).unwrap();
+    let is_over = AtomicBool::new(false);
+    // Directories are of either group, as their names fall: most of these changes are of both.
+    let work = || {
+        let mut made = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let (dir, moved) = (mount.join(format!("d{made}")), mount.join("moved"));
+            fs::create_dir(&dir).unwrap();
+            fs::write(dir.join("file"), content(made, 100)).unwrap();
+            fs::rename(dir.join("file"), &moved).unwrap();
+            fs::hard_link(&moved, dir.join("link")).unwrap();
+            fs::remove_file(&moved).unwrap();
+            fs::create_dir(dir.join("inner")).unwrap();
+            fs::rename(&dir, kept.join(format!("d{made}"))).unwrap();
+            made += 1;
+        }
+        made
+    };
+    let kill = || {
+        for _ in 0..2 {
+            for active in ["active", "active:1"] {
+                let said = dev.done(&["dev", "kill", active]);
+                let killed = said.split_whitespace().next().unwrap().to_owned();
+                std::thread::sleep(Duration::from_millis(300));
+                dev.done(&["dev", "start", &killed]);
+                while !all_count(&dev) {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let made = std::thread::scope(|scope| {
+        let working = scope.spawn(work);
+        kill();
+        working.join().unwrap()
+    });
+    assert!(made > 10, "only {made} rounds");
+    let compare = || {
+        assert_eq!(fs::read_dir(&mount).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&kept).unwrap().count() as u64, made);
+        for number in 0..made {
+            let dir = kept.join(format!("d{number}"));
+            let mut names: Vec<_> = fs::read_dir(&dir).unwrap().collect();
+            assert_eq!(names.drain(..).flatten().count(), 2);
+            assert_eq!(fs::read(dir.join("link")).unwrap(), content(number, 100));
+            assert_eq!(fs::metadata(dir.join("link")).unwrap().nlink(), 1);
+            assert_eq!(fs::metadata(&dir).unwrap().nlink(), 3);
+        }
+    };
+    compare();
+    dev.end();
+    let dev = Dev::up(&directory, &["--mount", &mount_option]);
+    compare();
+    for number in 0..made {
+        fs::remove_dir_all(kept.join(format!("d{number}"))).unwrap();
+    }
+    assert_eq!(fs::metadata(&kept).unwrap().nlink(), 2);
+    fs::remove_dir(&kept).unwrap();
+    dev.end();
+}
+
+/// Every metadata server counts in its group.
+fn all_count(dev: &Dev) -> bool {
+    let status = dev.done(&["status", "--json"]);
+    let roles: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let groups = roles["groups"].as_array().unwrap();
+    groups.iter().all(|group| {
+        let members = group["members"].as_array().unwrap();
+        members.iter().all(|one| one["role"] != "junior")
+    })
 }
 
 #[test]

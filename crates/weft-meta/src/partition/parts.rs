@@ -97,7 +97,9 @@ fn prepare(
         );
     }
     let (reply, sn) = meta.apply(core, entry);
-    core.running.waiting.insert(id, meta.env.now());
+    if reply.failure_errno == 0 {
+        core.running.waiting.insert(id, meta.env.now());
+    }
     let reply = PrepareReply {
         failure_errno: reply.failure_errno,
         parts: reply.parts,
