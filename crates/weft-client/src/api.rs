@@ -125,6 +125,11 @@ impl Client {
         all.map(|session| (session.group, session.id())).collect()
     }
 
+    /// The replica group that an inode belongs to, by what this client knows of the slots.
+    pub fn group_of(&self, ino: u64) -> u32 {
+        self.0.group_of(ino)
+    }
+
     /// The leases that this client believes it holds now: of which inode, and which bytes it may read
     /// and write.
     pub fn leases(&self) -> Vec<Believed> {

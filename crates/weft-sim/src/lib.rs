@@ -14,6 +14,7 @@ mod coordinator;
 mod disk;
 mod driver;
 mod executor;
+pub mod growth;
 pub mod invariants;
 mod logs;
 mod net;
