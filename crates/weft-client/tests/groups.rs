@@ -534,6 +534,40 @@ fn a_new_directory_that_is_leased_before_the_answer_may_have_names() {
 }
 
 #[test]
+fn a_name_put_into_another_group_s_directory_is_asked_for() {
+    with_groups(async |bed| {
+        let [first, other] = &bed.groups;
+        let dir = there(4);
+        other.put(directory(dir));
+        first.put(file(here(5)));
+        first.name(ROOT, "f", here(5));
+        let client = bed.client(&[0]).await;
+        let looked = async || {
+            let found = client.lookup(&root(), dir, b"f").await.unwrap();
+            found.entry.map(|known| known.attr.ino)
+        };
+        assert_eq!(looked().await, None);
+        first.holds_changes.set(true);
+        let cred = root();
+        let flags = RenameFlags::default();
+        let renaming = client.rename(&cred, ROOT, b"f", dir, b"f", flags);
+        let meanwhile = async {
+            while other.names.borrow().is_empty() {
+                bed.sleep(1).await;
+            }
+            // Somebody else takes it away, and this client hears that before its rename's answer.
+            other.unname(dir, "f");
+            assert_eq!(looked().await, None);
+            first.holds_changes.set(false);
+        };
+        let (renamed, ()) = join(renaming, meanwhile).await;
+        renamed.unwrap();
+        assert_eq!(looked().await, None);
+        assert_eq!(find(&client, "f").await, None);
+    });
+}
+
+#[test]
 fn a_group_s_renewal_confirms_nothing_of_another_s() {
     with_groups(async |bed| {
         let (_client, _handles) = writer(&bed).await;

@@ -440,6 +440,7 @@ impl Group {
         let reply = match op {
             op::Op::Create(create) => self.create(&create, &mut leases),
             op::Op::Unlink(unlink) => self.unlink(&unlink).await,
+            op::Op::Rename(rename) => self.rename(&rename).await,
             op::Op::Setattr(set) => self.setattr(&set),
             op::Op::WriteLease(ask) => {
                 self.note(format!("write lease {:x}", ask.ino));
@@ -565,6 +566,27 @@ impl Group {
         Ok(OpReply {
             parent: self.touch(unlink.parent),
             victim: Some(attr),
+            ..OpReply::default()
+        })
+    }
+
+    /// Of its own inode to another group's directory, on which that asks for all leases.
+    async fn rename(&self, rename: &Rename) -> Result<OpReply, i32> {
+        self.note("rename".into());
+        let ino = self
+            .named(rename.parent, &rename.name)
+            .ok_or(libc::ENOENT)?;
+        let other = self.other.borrow().clone().unwrap();
+        other
+            .revoke(rename.new_parent, LeaseMode::LeaseRead, false)
+            .await;
+        self.unname(rename.parent, &String::from_utf8_lossy(&rename.name));
+        let new_name = String::from_utf8_lossy(&rename.new_name).into_owned();
+        other.name(rename.new_parent, &new_name, ino);
+        Ok(OpReply {
+            attr: self.touch(ino),
+            parent: self.touch(rename.parent),
+            new_parent: other.touch(rename.new_parent),
             ..OpReply::default()
         })
     }
