@@ -1,7 +1,7 @@
 //! How the metadata service grows with its groups, in virtual time: the real code of metadata servers and
 //! clients, more nodes than one machine has room for.
 //!
-//! Each group has one metadata server. Clients make files in directories of their own; a part of what they
+//! Each group has one metadata server. Clients make files, in many directories; a part of what they
 //! do makes directories, which mostly are another group's than their parents. What is modelled stands in
 //! [`Setting`] and nowhere else: latency, links, and what a metadata server's processor needs for each byte
 //! that comes or goes, set so that one group does what one was measured to do on real processors, and the
@@ -169,25 +169,18 @@ async fn scenario(
         let client = Client::connect(node.env(), cluster.client_settings(&name)).await;
         clients.push(client.map_err(|error| error.to_string())?);
     }
-    let cred = Cred::default();
-    let mut homes = Vec::new();
-    for (number, client) in clients.iter().enumerate() {
-        let name = format!("home of {number}");
-        let made = client.mkdir(&cred, client.root(), name.as_bytes(), 0o755);
-        homes.push(
-            made.await
-                .map_err(|errno| format!("mkdir: {errno}"))?
-                .attr
-                .ino,
-        );
-    }
+    let homes = clients.iter().enumerate().flat_map(|(number, client)| {
+        let homes = 0..setting.parallel;
+        homes.map(move |stream| home(client, format!("home {number}.{stream}")))
+    });
+    let homes: Result<Vec<u64>, String> = join_all(homes).await.into_iter().collect();
+    let homes = homes?;
     let made = Rc::new(Made::default());
     let began = world.now();
     let mut all = Vec::new();
-    for (client, home) in clients.iter().zip(homes) {
-        for stream in 0..setting.parallel {
-            all.push(work(client, home, stream, &setting, &made));
-        }
+    for (number, home) in homes.into_iter().enumerate() {
+        let client = &clients[number / setting.parallel as usize];
+        all.push(work(client, home, number as u32, &setting, &made));
     }
     join_all(all)
         .await
@@ -198,6 +191,14 @@ async fn scenario(
     // Nobody is to be told of the end of this world.
     (0..cluster.meta.len()).for_each(|member| cluster.stop_meta(member, false));
     Ok((seconds, made))
+}
+
+/// A directory to work in.
+async fn home(client: &Client, name: String) -> Result<u64, String> {
+    let cred = Cred::default();
+    let made = client.mkdir(&cred, client.root(), name.as_bytes(), 0o755);
+    let made = made.await.map_err(|errno| format!("mkdir: {errno}"))?;
+    Ok(made.attr.ino)
 }
 
 /// One of the things that a client does at a time.
