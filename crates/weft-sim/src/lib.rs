@@ -16,6 +16,7 @@ mod driver;
 mod executor;
 pub mod invariants;
 mod logs;
+pub mod mams;
 mod net;
 pub mod oracle;
 mod rng;
