@@ -1,5 +1,8 @@
 //! The process: its address, its connections, the lives of its member, and which request goes to whom.
 
+#[cfg(feature = "bench")]
+mod bench;
+
 use crate::group::{self, Ended, Member};
 use crate::metrics::Metrics;
 use crate::reign::Meta;

@@ -17,6 +17,7 @@ mod executor;
 pub mod growth;
 pub mod invariants;
 mod logs;
+pub mod mams;
 mod net;
 pub mod oracle;
 mod rng;

@@ -370,7 +370,7 @@ impl Member {
     }
 
     /// What of the engine concerns who asks for the state of this member.
-    pub(super) fn look<T>(&self, look: impl FnOnce(&Engine, Now) -> T) -> T {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Engine, Now) -> T) -> T {
         look(&self.engine.borrow(), self.now())
     }
 

@@ -1,8 +1,8 @@
-//! What standbys cost where nothing fails: operations a second by many clients, and the processor time
-//! of the active, of the standbys, and of the clients.
+//! What standbys, and further groups, cost where nothing fails: operations a second by many clients, and
+//! the processor time of the actives, of the standbys, and of the clients.
 
-use super::group::{Cpu, Group, Member, Role, cpu_by_role};
-use super::{BENCH, Setting, Sync, add, at_least, name_of};
+use super::group::{Cpu, Group, Member, Role, Size, cpu_by_role};
+use super::{BENCH, Setting, Sync, add, at_least};
 use crate::bench::client::Client;
 use crate::bench::machine::Machine;
 use crate::bench::report::Line;
@@ -17,11 +17,16 @@ const GOAL_CASE: (u32, u32) = (32, 3);
 const ALONE: u64 = 5_000;
 /// Members of its groups.
 const ALONE_MEMBERS: [u32; 2] = [1, 3];
+/// A rate is offered for so long.
+const OFFERED_SECONDS: u64 = 5;
 
-/// Operations a second that three members are to do for 32 clients.
-fn goal_of(step: &str, clients: u32, members: u32) -> Option<f64> {
+/// Of all rates that are offered: what each further standby may take (the paper: 3.25 to 4.06 %).
+pub const GOAL_OF_A_STANDBY: f64 = 0.96;
+
+/// Operations a second that one group of three members is to do for 32 clients.
+fn goal_of(step: &str, clients: u32, size: Size) -> Option<f64> {
     match step {
-        _ if (clients, members) != GOAL_CASE => None,
+        _ if size.groups != 1 || (clients, size.members) != GOAL_CASE => None,
         "create" => Some(30_000.0),
         "getattr" => Some(100_000.0),
         _ => None,
@@ -63,6 +68,19 @@ struct Point {
     clients_cpu: f64,
     /// Share of the machine's processors that was in use, by whomever.
     busy: f64,
+    /// Microseconds of half of the operations, at most; of the slowest process.
+    p50_us: f64,
+}
+
+/// What clients do.
+#[derive(Clone, Copy, Debug)]
+struct Work<'a> {
+    step: &'a str,
+    clients: u32,
+    /// Operations of all clients.
+    operations: u64,
+    /// Operations a second that all clients together begin at most.
+    offered: Option<u64>,
 }
 
 /// Why there is no figure.
@@ -84,38 +102,102 @@ impl From<String> for Absent {
 /// # Errors
 /// If a group does not come up, or a client fails. What was measured by then is in `lines`.
 pub fn run(setting: &Setting<'_>, lines: &mut Vec<Line>) -> Outcome {
-    let options = setting.options;
-    for members in options.standbys.iter().map(|standbys| standbys + 1) {
-        let group = Group::up(&setting.weft, &setting.parent, members, options.sync)?;
-        for &clients in &options.clients {
-            for step in STEPS {
-                match point(setting, &group, step, clients) {
-                    Ok(point) => tell(step, clients, members, point, lines)?,
-                    Err(Absent::Disturbed) => eprintln!(
-                        "{step}, {clients} clients, {}: no figure, as another member has come to lead \
-                         meanwhile",
-                        name_of(members)
-                    ),
-                    Err(Absent::Failed(why)) => return Err(why),
-                }
-            }
-        }
-        group.down()?;
+    for standbys in &setting.options.standbys {
+        all_steps(setting, Size::one(standbys + 1), Size::one(1), lines)?;
     }
     ALONE_MEMBERS
         .into_iter()
         .try_for_each(|members| alone(setting, members, lines))
 }
 
-fn point(setting: &Setting<'_>, group: &Group, step: &str, clients: u32) -> Result<Point, Absent> {
+/// The same with several groups, each with a standby for each of `--members` but one.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_groups(setting: &Setting<'_>, lines: &mut Vec<Line>) -> Outcome {
     let options = setting.options;
-    let each = (options.operations / u64::from(clients)).max(1);
+    let members = options.members;
+    for &groups in &options.groups {
+        all_steps(setting, Size { groups, members }, Size::one(members), lines)?;
+    }
+    Ok(())
+}
+
+fn all_steps(setting: &Setting<'_>, size: Size, baseline: Size, lines: &mut Vec<Line>) -> Outcome {
+    let options = setting.options;
+    let group = Group::up(&setting.weft, &setting.parent, size, options.sync)?;
+    for &clients in &options.clients {
+        for step in STEPS {
+            let work = Work {
+                step,
+                clients,
+                operations: options.operations,
+                offered: None,
+            };
+            match point(setting, &group, work) {
+                Ok(point) => tell(work, size, baseline, point, lines)?,
+                Err(Absent::Disturbed) => disturbed(work, size),
+                Err(Absent::Failed(why)) => return Err(why),
+            }
+        }
+    }
+    group.down()
+}
+
+/// Clients that offer a rate which processors can serve with any number of standbys: what each of these
+/// takes of it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_offered(setting: &Setting<'_>, lines: &mut Vec<Line>) -> Outcome {
+    let options = setting.options;
+    let mut before: Option<(Size, f64)> = None;
+    for standbys in &options.standbys {
+        let size = Size::one(standbys + 1);
+        let group = Group::up(&setting.weft, &setting.parent, size, options.sync)?;
+        let clients = options.clients.iter().copied().max().unwrap_or(1);
+        let work = Work {
+            step: "create",
+            clients,
+            operations: options.offered * OFFERED_SECONDS,
+            offered: Some(options.offered),
+        };
+        match point(setting, &group, work) {
+            Ok(point) => {
+                let rate = tell_offered(options.offered, clients, size, before, point, lines)?;
+                before = Some((size, rate));
+            }
+            Err(Absent::Disturbed) => disturbed(work, size),
+            Err(Absent::Failed(why)) => return Err(why),
+        }
+        group.down()?;
+    }
+    Ok(())
+}
+
+fn disturbed(work: Work<'_>, size: Size) {
+    eprintln!(
+        "{}, {} clients, {}: no figure, as another member has come to lead meanwhile",
+        work.step,
+        work.clients,
+        size.name()
+    );
+}
+
+fn point(setting: &Setting<'_>, group: &Group, work: Work<'_>) -> Result<Point, Absent> {
+    let options = setting.options;
+    let clients = work.clients;
+    let each = (work.operations / u64::from(clients)).max(1);
     let shares = shares(clients, options.processes);
     let mut processes = Vec::new();
     for (process, share) in shares.into_iter().enumerate() {
-        let mut command = group.names(step, &format!("{clients}-{process}"));
+        let mut command = group.names(work.step, &format!("{clients}-{process}"));
         command.args(["--clients", &share.to_string()]);
         command.args(["--each", &each.to_string()]);
+        if let Some(offered) = work.offered {
+            let own = offered as f64 * f64::from(share) / f64::from(clients);
+            command.args(["--rate", &own.to_string()]);
+        }
         processes.push(Client::start(command)?);
     }
     processes.iter_mut().try_for_each(Client::wait_ready)?;
@@ -127,7 +209,7 @@ fn point(setting: &Setting<'_>, group: &Group, step: &str, clients: u32) -> Resu
         all.push(told_of(&process.line()?)?);
     }
     let (after, busy) = (cpu_by_role(&members), Machine::now()?.busy_since(&machine));
-    if leader(&group.wait_whole()?) != leader(&members) {
+    if leaders(&group.wait_whole()?) != leaders(&members) {
         return Err(Absent::Disturbed);
     }
     Ok(Point {
@@ -139,13 +221,14 @@ fn point(setting: &Setting<'_>, group: &Group, step: &str, clients: u32) -> Resu
         },
         clients_cpu: all.iter().map(|told| told.cpu).sum(),
         busy,
+        p50_us: all.iter().map(|told| told.p50_us).fold(0.0, f64::max),
     })
 }
 
-/// Who leads, as which process.
-fn leader(members: &[Member]) -> Option<(u32, Option<u32>)> {
-    let mut active = members.iter().filter(|one| one.role == Role::Active);
-    active.next().map(|one| (one.id, one.pid))
+/// Who leads each group, as which process.
+fn leaders(members: &[Member]) -> Vec<(u32, u32, Option<u32>)> {
+    let actives = members.iter().filter(|one| one.role == Role::Active);
+    actives.map(|one| (one.group, one.id, one.pid)).collect()
 }
 
 /// Clients of each process; none has none.
@@ -157,25 +240,34 @@ fn shares(clients: u32, processes: u32) -> Vec<u32> {
         .collect()
 }
 
-fn tell(step: &str, clients: u32, members: u32, point: Point, lines: &mut Vec<Line>) -> Outcome {
-    let system = name_of(members);
-    let case = match clients {
+fn case_of(clients: u32) -> String {
+    match clients {
         1 => "1 client".into(),
         _ => format!("{clients} clients"),
-    };
+    }
+}
+
+fn tell(
+    work: Work<'_>,
+    size: Size,
+    baseline: Size,
+    point: Point,
+    lines: &mut Vec<Line>,
+) -> Outcome {
+    let (system, case, step) = (size.name(), case_of(work.clients), work.step);
     let line =
         |figure: &str, value, unit: &str| Line::of(BENCH, &system, figure, &case, value, unit);
     let rate = line(step, point.operations / point.seconds, "op/s");
     let alone = lines
         .iter()
-        .find(|line| line.system == name_of(1) && line.figure == step && line.case == case)
+        .find(|line| line.system == baseline.name() && line.figure == step && line.case == case)
         .map(|line| line.value);
     add(lines, rate.clone())?;
-    if let Some(goal) = goal_of(step, clients, members) {
+    if let Some(goal) = goal_of(step, work.clients, size) {
         add(lines, at_least(&rate, goal))?;
     }
-    if let (Some(alone), true) = (alone, members > 1) {
-        add(lines, rate.beside(&name_of(1), alone, None))?;
+    if let (Some(alone), true) = (alone, system != baseline.name()) {
+        add(lines, rate.beside(&baseline.name(), alone, None))?;
     }
     let per = point.operations / 1e4;
     for (role, cpu) in [
@@ -190,9 +282,43 @@ fn tell(step: &str, clients: u32, members: u32, point: Point, lines: &mut Vec<Li
     add(lines, line(&figure, 100.0 * point.busy, "%"))
 }
 
+/// Answers the rate that came about.
+fn tell_offered(
+    offered: u64,
+    clients: u32,
+    size: Size,
+    before: Option<(Size, f64)>,
+    point: Point,
+    lines: &mut Vec<Line>,
+) -> Result<f64, String> {
+    let (system, case) = (size.name(), case_of(clients));
+    let line =
+        |figure: &str, value, unit: &str| Line::of(BENCH, &system, figure, &case, value, unit);
+    let figure = |what: &str| format!("create at {offered} a second{what}");
+    let rate = line(&figure(""), point.operations / point.seconds, "op/s");
+    add(lines, rate.clone())?;
+    if let Some((before, value)) = before {
+        let goal = Some(GOAL_OF_A_STANDBY);
+        add(lines, rate.beside(&before.name(), value, goal))?;
+    }
+    add(lines, line(&figure(", p50"), point.p50_us, "us"))?;
+    let busy = 100.0 * point.busy;
+    add(lines, line(&figure(", processors in use"), busy, "%"))?;
+    let of_all = 1e4 / point.operations;
+    for (role, cpu) in [
+        ("active", point.cpu.active),
+        ("standbys", point.cpu.standbys),
+    ] {
+        let figure = figure(&format!(", cpu of {role}"));
+        add(lines, line(&figure, cpu * of_all, "cpu s/10000"))?;
+    }
+    Ok(rate.value)
+}
+
 /// One client that creates, where no disk is waited for.
 fn alone(setting: &Setting<'_>, members: u32, lines: &mut Vec<Line>) -> Outcome {
-    let group = Group::up(&setting.weft, &setting.parent, members, Sync::Never)?;
+    let size = Size::one(members);
+    let group = Group::up(&setting.weft, &setting.parent, size, Sync::Never)?;
     let mut command = group.names("create", "alone");
     command.args(["--each", &ALONE.to_string()]);
     let mut client = Client::start(command)?;
@@ -200,7 +326,7 @@ fn alone(setting: &Setting<'_>, members: u32, lines: &mut Vec<Line>) -> Outcome 
     client.go()?;
     let told = told_of(&client.line()?)?;
     let figure = "create by one client, journal.sync never";
-    let line = Line::of(BENCH, &name_of(members), figure, "p50", told.p50_us, "us");
+    let line = Line::of(BENCH, &size.name(), figure, "p50", told.p50_us, "us");
     add(lines, line)?;
     group.down()
 }
@@ -238,10 +364,18 @@ mod tests {
             },
             clients_cpu: 5.0,
             busy: 0.5,
+            p50_us: 100.0,
         };
         let mut lines = Vec::new();
-        tell("create", 32, 1, point(100_000.0), &mut lines).unwrap();
-        tell("create", 32, 3, point(50_000.0), &mut lines).unwrap();
+        let work = Work {
+            step: "create",
+            clients: 32,
+            operations: 100_000,
+            offered: None,
+        };
+        let alone = Size::one(1);
+        tell(work, alone, alone, point(100_000.0), &mut lines).unwrap();
+        tell(work, Size::one(3), alone, point(50_000.0), &mut lines).unwrap();
         let find = |figure: &str, system: &str, baseline: Option<&str>| {
             let mut all = lines.iter();
             let found = all.find(|line| {
@@ -261,6 +395,22 @@ mod tests {
             !lines
                 .iter()
                 .any(|line| line.system == "1A0S" && line.ok.is_some())
+        );
+        let mut lines = Vec::new();
+        let before = Some((Size::one(2), 30_000.0));
+        tell_offered(
+            30_000,
+            32,
+            Size::one(3),
+            before,
+            point(50_000.0),
+            &mut lines,
+        )
+        .unwrap();
+        let judged = lines.iter().find(|line| line.ok.is_some()).unwrap();
+        assert_eq!(
+            (judged.baseline.as_deref(), judged.ok),
+            (Some("1A1S"), Some(false))
         );
     }
 }

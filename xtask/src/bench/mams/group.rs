@@ -1,4 +1,4 @@
-//! A replica group on this machine: `weft dev` without a mount, and who is what in it.
+//! Replica groups on this machine: `weft dev` without a mount, and who is what in them.
 
 use super::Sync;
 use crate::bench::machine::cpu_of;
@@ -18,6 +18,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A metadata server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
+    /// From 0.
+    pub group: u32,
     /// From 1.
     pub id: u32,
     /// As the group's view says.
@@ -26,6 +28,16 @@ pub struct Member {
     pub pid: Option<u32>,
     /// For clients.
     pub address: String,
+}
+
+impl Member {
+    /// As orders call it.
+    pub fn name(&self) -> String {
+        match self.group {
+            0 => format!("meta:{}", self.id),
+            group => format!("meta:{group}.{}", self.id),
+        }
+    }
 }
 
 /// What a member is.
@@ -39,25 +51,35 @@ pub enum Role {
     Junior,
 }
 
+/// The group and the number in it of `meta:1`, or `meta:1.2`. None: it is no metadata server.
+fn place_of(name: &str) -> Option<Result<(u32, u32), String>> {
+    let place = name.strip_prefix("meta:")?;
+    let (group, id) = place.split_once('.').unwrap_or(("0", place));
+    let number = |text: &str| text.parse().map_err(|_| format!("no member: {name}"));
+    Some(number(group).and_then(|group| Ok((group, number(id)?))))
+}
+
 /// Reads `weft dev status --json`. A single server is an active, whatever it says of a group.
 ///
 /// # Errors
 /// If it says nothing of the service, or something that is not understood.
 fn members_of(status: &Value) -> Result<Vec<Member>, String> {
     let processes = status["processes"].as_array().ok_or("no processes")?;
-    let roles = &status["service"]["groups"][0]["members"];
+    let groups = status["service"]["groups"].as_array();
+    let role_of = |group: u32, id: u32| {
+        let mut all = groups?.iter();
+        let of = all.find(|one| one["group"] == group)?;
+        let own = of["members"].as_array()?;
+        own.iter().find(|one| one["id"] == id)?["role"].as_str()
+    };
     let mut members = Vec::new();
     for process in processes {
         let name = process["name"].as_str().unwrap_or_default();
-        let Some(id) = name.strip_prefix("meta:") else {
+        let Some(place) = place_of(name) else {
             continue;
         };
-        let id: u32 = id.parse().map_err(|_| format!("no member: {name}"))?;
-        let role = roles.as_array().and_then(|roles| {
-            let own = roles.iter().find(|one| one["id"] == id)?;
-            own["role"].as_str()
-        });
-        let role = match role {
+        let (group, id) = place?;
+        let role = match role_of(group, id) {
             Some("active") => Role::Active,
             Some("standby") => Role::Standby,
             Some("junior") => Role::Junior,
@@ -65,6 +87,7 @@ fn members_of(status: &Value) -> Result<Vec<Member>, String> {
             _ => return Err(format!("nobody says what {name} is: {status}")),
         };
         members.push(Member {
+            group,
             id,
             role,
             pid: process["pid"].as_u64().map(|pid| pid as u32),
@@ -74,18 +97,22 @@ fn members_of(status: &Value) -> Result<Vec<Member>, String> {
     Ok(members)
 }
 
-/// Whether one leads and all others could.
+/// Whether in each group one leads and all others could.
 fn is_whole(members: &[Member]) -> bool {
-    let of = |role| members.iter().filter(move |member| member.role == role);
-    of(Role::Active).count() == 1
-        && of(Role::Standby).count() + 1 == members.len()
-        && members.iter().all(|member| member.pid.is_some())
+    let is_led = |group: u32| {
+        let own = members.iter().filter(|member| member.group == group);
+        let actives = own.filter(|member| member.role == Role::Active);
+        actives.count() == 1
+    };
+    members
+        .iter()
+        .all(|member| member.pid.is_some() && member.role != Role::Junior && is_led(member.group))
 }
 
 /// Processor seconds that have been used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
-    /// By the active.
+    /// By the active, or all actives together.
     pub active: f64,
     /// By all standbys together.
     pub standbys: f64,
@@ -103,6 +130,28 @@ pub fn cpu_by_role(members: &[Member]) -> Cpu {
     }
 }
 
+/// What is brought up.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Groups of metadata servers.
+    pub groups: u32,
+    /// Members of each.
+    pub members: u32,
+}
+
+impl Size {
+    /// One group.
+    pub fn one(members: u32) -> Size {
+        Size { groups: 1, members }
+    }
+
+    /// As the paper names it: so many actives, so many standbys of all groups.
+    pub fn name(self) -> String {
+        let standbys = self.groups * self.members.saturating_sub(1);
+        format!("{}A{standbys}S", self.groups)
+    }
+}
+
 /// Ended when dropped, and its directory removed.
 pub struct Group {
     // Ends before its directory goes.
@@ -117,15 +166,18 @@ impl Group {
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn up(weft: &Path, parent: &Path, members: u32, sync: Sync) -> Result<Group, String> {
+    pub fn up(weft: &Path, parent: &Path, size: Size, sync: Sync) -> Result<Group, String> {
         let directory = tempfile::Builder::new()
             .prefix("weft-mams-")
             .tempdir_in(parent)
             .map_err(|error| format!("no directory in {}: {error}", parent.display()))?;
-        let (members, sync) = (members.to_string(), sync.to_string());
+        let (groups, members) = (size.groups.to_string(), size.members.to_string());
+        let sync = sync.to_string();
         let more = [
             "--pairs",
             "1",
+            "--groups",
+            &groups,
             "--members",
             &members,
             "--journal-sync",
@@ -174,7 +226,7 @@ impl Group {
         }
     }
 
-    /// Waits until one leads and all others could.
+    /// Waits until in each group one leads and all others could.
     ///
     /// # Errors
     /// If that takes too long.
@@ -182,7 +234,7 @@ impl Group {
         self.wait_for("not all members are standbys", is_whole)
     }
 
-    /// Waits until the others count a dead one no more: then it is a standby again only when it has
+    /// Waits until the others of the first group count a dead one no more: then it is a standby again only when it has
     /// caught up.
     ///
     /// # Errors
@@ -190,25 +242,26 @@ impl Group {
     pub fn wait_junior(&self, id: u32) -> Outcome {
         let is_junior = |members: &[Member]| {
             let mut juniors = members.iter().filter(|one| one.role == Role::Junior);
-            juniors.any(|one| one.id == id)
+            juniors.any(|one| (one.group, one.id) == (0, id))
         };
         self.wait_for("a dead member still counts", is_junior)
             .map(drop)
     }
 
-    /// Who leads, of a group that is whole.
+    /// Who leads the first group, when all are whole.
     ///
     /// # Errors
     /// If it does not get whole.
     pub fn active(&self) -> Result<u32, String> {
         let members = self.wait_whole()?;
-        let active = members.iter().find(|member| member.role == Role::Active);
+        let mut first = members.iter().filter(|member| member.group == 0);
+        let active = first.find(|member| member.role == Role::Active);
         active
             .map(|one| one.id)
             .ok_or_else(|| "nobody leads".into())
     }
 
-    /// `weft dev kill` and its like, to a member.
+    /// `weft dev kill` and its like, to a member of the first group.
     ///
     /// # Errors
     /// If it is refused.
@@ -216,7 +269,22 @@ impl Group {
         self.cluster.order(order, &format!("meta:{id}")).map(drop)
     }
 
-    /// `weft bench names WHAT`, on this group.
+    /// The same, to a member of any group.
+    ///
+    /// # Errors
+    /// If it is refused.
+    pub fn order_member(&self, order: &str, member: &Member) -> Outcome {
+        self.cluster.order(order, &member.name()).map(drop)
+    }
+
+    /// `weft bench stream`, on these groups.
+    pub fn stream(&self) -> Command {
+        let mut command = Command::new(&self.weft);
+        command.args(["bench", "stream", "--meta", &self.addresses.join(",")]);
+        command
+    }
+
+    /// `weft bench names WHAT`, on these groups.
     pub fn names(&self, what: &str, under: &str) -> Command {
         let mut command = Command::new(&self.weft);
         command.args(["bench", "names", what, "--under", under]);
@@ -243,39 +311,47 @@ mod tests {
             "processes": [
                 { "name": "meta:1", "pid": 11, "address": "127.0.0.1:1" },
                 { "name": "meta:2", "pid": null, "address": "127.0.0.1:2" },
+                { "name": "meta:1.1", "pid": 14, "address": "127.0.0.1:4" },
                 { "name": "data:0.0", "pid": 13, "address": "127.0.0.1:3" },
             ],
-            "service": { "epoch": 3, "groups": [{ "members": [
-                { "id": 2, "role": roles[1] },
-                { "id": 1, "role": roles[0] },
-            ] }] },
+            "service": { "epoch": 3, "groups": [
+                { "group": 1, "members": [{ "id": 1, "role": "active" }] },
+                { "group": 0, "members": [
+                    { "id": 2, "role": roles[1] },
+                    { "id": 1, "role": roles[0] },
+                ] },
+            ] },
         })
     }
 
     #[test]
     fn members_are_those_of_the_view_with_their_processes() {
         let members = members_of(&status(["standby", "active"])).unwrap();
-        assert_eq!(members.len(), 2);
+        assert_eq!(members.len(), 3);
         assert_eq!((members[0].id, members[0].role), (1, Role::Standby));
         assert_eq!((members[0].pid, members[1].pid), (Some(11), None));
         assert_eq!(members[1].role, Role::Active);
         assert_eq!(members[1].address, "127.0.0.1:2");
+        assert_eq!((members[2].group, members[2].id), (1, 1));
+        let names: Vec<String> = members.iter().map(Member::name).collect();
+        assert_eq!(names, ["meta:1", "meta:2", "meta:1.1"]);
     }
 
     #[test]
-    fn a_group_is_whole_if_one_leads_and_all_others_could() {
-        let whole = |roles, pids: [Option<u32>; 2]| {
+    fn groups_are_whole_if_in_each_one_leads_and_all_others_could() {
+        let whole = |roles, pids: [Option<u32>; 3]| {
             let mut members = members_of(&status(roles)).unwrap();
             for (member, pid) in members.iter_mut().zip(pids) {
                 member.pid = pid;
             }
             is_whole(&members)
         };
-        let run = [Some(1), Some(2)];
+        let run = [Some(1), Some(2), Some(3)];
         assert!(whole(["standby", "active"], run));
         assert!(!whole(["junior", "active"], run));
         assert!(!whole(["standby", "standby"], run));
-        assert!(!whole(["standby", "active"], [None, Some(2)]));
+        assert!(!whole(["standby", "active"], [None, Some(2), Some(3)]));
+        assert!(!whole(["standby", "active"], [Some(1), Some(2), None]));
     }
 
     #[test]
@@ -283,5 +359,17 @@ mod tests {
         let mut status = status(["active", "standby"]);
         status["service"] = Value::Null;
         assert!(members_of(&status).is_err());
+        assert!(place_of("meta:one").unwrap().is_err());
+    }
+
+    #[test]
+    fn groups_are_named_as_in_the_paper() {
+        assert_eq!(Size::one(1).name(), "1A0S");
+        assert_eq!(Size::one(5).name(), "1A4S");
+        let three = Size {
+            groups: 3,
+            members: 4,
+        };
+        assert_eq!(three.name(), "3A9S");
     }
 }

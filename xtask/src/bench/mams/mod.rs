@@ -2,11 +2,17 @@
 //! with theirs (docs/performance.md). A group runs on loopback, without mounts; its clients are the
 //! library's (`weft bench names`). Each part is a module.
 
+mod commit;
 mod cost;
 mod group;
+mod members;
 mod mttr;
 mod plot;
 mod quantile;
+mod recovery;
+mod renewing;
+mod simulated;
+mod write;
 
 use super::report::{self, Line};
 use crate::cluster::build_weft;
@@ -24,7 +30,13 @@ const FULL_FILES: u64 = 5_000_000;
 #[derive(Args)]
 pub struct MamsOptions {
     /// Which parts.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "mttr,cost")]
+    #[arg(
+        long,
+        alias = "part",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "mttr,cost"
+    )]
     parts: Vec<Part>,
     /// `mttr`: files of the name space, one group after the other.
     #[arg(long, value_delimiter = ',', default_value = "10000,1000000", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
@@ -38,22 +50,48 @@ pub struct MamsOptions {
     /// `mttr`: how often it is stopped (SIGSTOP), for two seconds each time.
     #[arg(long, default_value_t = 20)]
     stops: u32,
-    /// `mttr`: members of the group.
+    /// `mttr`, `groups`, `recovery`, `write`: members of each group.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
     members: u32,
-    /// `cost`: numbers of standbys, one group after the other.
+    /// `groups`, `recovery`: numbers of groups.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3", value_parser = clap::value_parser!(u32).range(1..=8))]
+    groups: Vec<u32>,
+    /// `cost`, `offered`, `simulated`: numbers of standbys, one group after the other.
     #[arg(long, value_delimiter = ',', default_value = "0,1,2,3,4", value_parser = clap::value_parser!(u32).range(0..=4))]
     standbys: Vec<u32>,
-    /// `cost`: numbers of clients.
+    /// `cost`, `groups`, `simulated`: numbers of clients (`offered`: the greatest of them).
     #[arg(long, value_delimiter = ',', default_value = "16,32", value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: Vec<u32>,
-    /// `cost`: processes on which the clients are. Each has one thread, and goes on with one client at a
+    /// `cost`, `groups`, `offered`: processes on which the clients are. Each has one thread, and goes on with one client at a
     /// time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=16))]
     processes: u32,
-    /// `cost`: operations of each kind, of all clients together.
+    /// `cost`, `groups`: operations of each kind, of all clients together.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     operations: u64,
+    /// `offered`: creates a second of all clients together. More than the machine can do with all standbys
+    /// measures processors.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    offered: u64,
+    /// `commit`: numbers of replicas.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3,4", value_parser = clap::value_parser!(u32).range(1..=5))]
+    replicas: Vec<u32>,
+    /// `commit`: entries a second, one after the other; 0: as many as are committed.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "5000,10000,20000,40000,0"
+    )]
+    rates: Vec<u64>,
+    /// `commit`: for how long each.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// `renewing`: entries that a member lacks, and inodes of images.
+    #[arg(long, value_delimiter = ',', default_value = "10000,100000,500000", value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
+    entries: Vec<u64>,
+    /// `commit`, `renewing`: use this binary (example `members` of weft-meta) instead of building one in release.
+    #[arg(long, value_name = "FILE")]
+    members_bin: Option<PathBuf>,
     /// `journal.sync` of the metadata servers (`cost`: also measures one client with `never`).
     #[arg(long, value_enum, default_value_t = Sync::Group)]
     sync: Sync,
@@ -78,6 +116,36 @@ enum Part {
     Mttr,
     /// What standbys cost: operations a second, and processor time.
     Cost,
+    /// The same for several groups.
+    Groups,
+    /// What standbys cost clients that offer less than processors can serve.
+    Offered,
+    /// The same in virtual time, on modelled links and disks.
+    Simulated,
+    /// Commit of entries that come from no client, beside two-phase commit.
+    Commit,
+    /// How long a member that was away takes to count again.
+    Renewing,
+    /// How long it takes until clients create files again when all metadata servers were killed.
+    Recovery,
+    /// What a client that writes a file notices when the active is killed twice meanwhile.
+    Write,
+}
+
+impl Part {
+    fn run(self, setting: &Setting<'_>, lines: &mut Vec<Line>) -> Outcome {
+        match self {
+            Part::Mttr => mttr::run(setting, lines),
+            Part::Cost => cost::run(setting, lines),
+            Part::Groups => cost::run_groups(setting, lines),
+            Part::Offered => cost::run_offered(setting, lines),
+            Part::Simulated => simulated::run(setting, lines),
+            Part::Commit => commit::run(setting, lines),
+            Part::Renewing => renewing::run(setting, lines),
+            Part::Recovery => recovery::run(setting, lines),
+            Part::Write => write::run(setting, lines),
+        }
+    }
 }
 
 /// `journal.sync`
@@ -106,19 +174,17 @@ struct Setting<'a> {
     parent: PathBuf,
 }
 
-/// As the paper names a group: one active, so many standbys.
-fn name_of(members: u32) -> String {
-    format!("1A{}S", members.saturating_sub(1))
-}
-
 /// Runs the parts and reports.
 ///
 /// # Errors
 /// If a group cannot be brought up, or a client fails, which must not happen whatever is killed; what
 /// was measured before is reported.
 pub fn run(options: &MamsOptions) -> Outcome {
+    // Those that have processes of their own need no cluster.
+    let needs_weft = |part: &Part| !matches!(part, Part::Commit | Part::Renewing | Part::Simulated);
     let weft = match &options.weft {
         Some(weft) => weft.clone(),
+        None if !options.parts.iter().any(needs_weft) => PathBuf::new(),
         None => build_weft()?,
     };
     let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -129,13 +195,8 @@ pub fn run(options: &MamsOptions) -> Outcome {
     };
     let mut lines = Vec::new();
     let mut all = || -> Outcome {
-        if options.parts.contains(&Part::Mttr) {
-            mttr::run(&setting, &mut lines)?;
-        }
-        if options.parts.contains(&Part::Cost) {
-            cost::run(&setting, &mut lines)?;
-        }
-        Ok(())
+        let mut parts = options.parts.iter();
+        parts.try_for_each(|part| part.run(&setting, &mut lines))
     };
     let whole = all();
     if !lines.is_empty() {
@@ -179,11 +240,5 @@ mod tests {
             at_most(&line(30.0), 60.0).baseline.as_deref(),
             Some("60 ms")
         );
-    }
-
-    #[test]
-    fn groups_are_named_as_in_the_paper() {
-        assert_eq!(name_of(1), "1A0S");
-        assert_eq!(name_of(5), "1A4S");
     }
 }

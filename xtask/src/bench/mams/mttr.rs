@@ -1,10 +1,10 @@
 //! How long the service is away when its active is killed or hangs, for name spaces of several sizes,
 //! and what a client notices of it.
 
-use super::group::Group;
+use super::group::{Group, Size};
 use super::plot::{Series, histogram};
 use super::quantile::percentile;
-use super::{BENCH, FULL_FILES, Setting, add, at_most, name_of};
+use super::{BENCH, FULL_FILES, Setting, add, at_most};
 use crate::bench::client::Client;
 use crate::bench::report::Line;
 use crate::run::Outcome;
@@ -127,12 +127,12 @@ fn of_size(
     let group = Group::up(
         &setting.weft,
         &setting.parent,
-        options.members,
+        Size::one(options.members),
         options.sync,
     )?;
     let seconds = fill(&group, files)?;
     let case = format!("{files} files");
-    let system = name_of(options.members);
+    let system = Size::one(options.members).name();
     add(lines, Line::of(BENCH, &system, "fill", &case, seconds, "s"))?;
     for (failure, count) in [
         (Failure::Killed, options.trials),
@@ -251,7 +251,7 @@ const SHARES: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (1.
 
 fn summarize(measured: &Measured, members: u32, lines: &mut Vec<Line>) -> Outcome {
     let values = |of: fn(&Trial) -> f64| measured.trials.iter().map(of).collect::<Vec<f64>>();
-    let (system, name) = (name_of(members), measured.failure.name());
+    let (system, name) = (Size::one(members).name(), measured.failure.name());
     for (what, values) in [
         ("service back", values(|trial| trial.away)),
         ("slowest operation", values(|trial| trial.slowest)),

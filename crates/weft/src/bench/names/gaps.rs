@@ -37,6 +37,16 @@ pub fn noticed(mut done: Vec<Done>, mark: u64) -> Option<Noticed> {
     })
 }
 
+/// How long after the mark every client had made something again. `made`: of each client, when its creates
+/// were answered, in order. None: one has made nothing after the mark.
+pub fn all_back(made: &[Vec<u64>], mark: u64) -> Option<u64> {
+    let back = made.iter().map(|ends| {
+        let next = ends.get(ends.partition_point(|end| *end <= mark))?;
+        Some(next - mark)
+    });
+    back.collect::<Option<Vec<u64>>>()?.into_iter().max()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +83,14 @@ mod tests {
         let noticed = noticed(all, 505).unwrap();
         assert_eq!((noticed.gap, noticed.slowest), (20, 20));
         assert_eq!(noticed.operations, 2);
+    }
+
+    #[test]
+    fn all_are_back_with_the_last_clients_first_create() {
+        let made = [vec![10, 60, 400], vec![12, 90, 95]];
+        assert_eq!(all_back(&made, 50), Some(40));
+        assert_eq!(all_back(&made, 100), None);
+        assert_eq!(all_back(&[], 100), None);
     }
 
     #[test]

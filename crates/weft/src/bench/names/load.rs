@@ -1,6 +1,6 @@
 //! A steady load, and what its clients notice of a failure.
 
-use super::gaps::{Done, Noticed, noticed};
+use super::gaps::{Done, Noticed, all_back, noticed};
 use super::{Bench, create, directory, entries, refused, root};
 use crate::bench::wait_for_a_line;
 use crate::error::{Error, Result};
@@ -35,6 +35,7 @@ pub async fn run(bench: &Bench) -> Result<Value> {
         bench,
         inodes,
         done: RefCell::default(),
+        made: RefCell::new(vec![Vec::new(); clients as usize]),
         is_over: Cell::new(false),
     };
     bench.turn().await?;
@@ -73,8 +74,11 @@ pub async fn run(bench: &Bench) -> Result<Value> {
             "nothing was answered before the mark, or nothing after it: leave more time".into(),
         ));
     };
+    let back = all_back(&load.made.into_inner(), mark.0);
     Ok(json!({
         "gap_ms": gap as f64 / 1e6,
+        // Null: a client has made nothing since.
+        "back_ms": back.map(|back| back as f64 / 1e6),
         "slowest_ms": slowest as f64 / 1e6,
         "operations": operations,
     }))
@@ -118,6 +122,8 @@ struct Load<'a> {
     bench: &'a Bench,
     inodes: Vec<u64>,
     done: RefCell<Vec<Done>>,
+    /// Of each client, when its creates were answered.
+    made: RefCell<Vec<Vec<u64>>>,
     is_over: Cell<bool>,
 }
 
@@ -132,6 +138,7 @@ impl Load<'_> {
             let begun = env.now().0;
             let created = create(client, home, &format!("f{made}")).await;
             created.map_err(refused("create"))?;
+            self.made.borrow_mut()[index].push(env.now().0);
             self.succeeded(begun);
             // What it has asked for once it has a lease on: then it would not ask.
             if (made as usize) < self.inodes.len() {

@@ -40,6 +40,10 @@ pub struct NamesOptions {
     /// Operations of each client (`load`: does not end by itself).
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     each: u64,
+    /// Operations a second that all clients together begin at most (not `fill`, `load`); as many as they can
+    /// unless told.
+    #[arg(long, value_name = "OPERATIONS", value_parser = parse_rate)]
+    rate: Option<f64>,
     /// `load`: what a client waits after a create and a getattr.
     #[arg(long, value_name = "MS", default_value_t = 1)]
     pause_ms: u64,
@@ -64,6 +68,13 @@ enum What {
     /// Creates and getattrs without end, until a line on standard input; a line before that marks since
     /// when what is lost is counted. The files are removed in the end.
     Load,
+}
+
+fn parse_rate(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        _ => Err("a number of operations a second above 0".into()),
+    }
 }
 
 /// Runs `weft bench names`.

@@ -5,7 +5,9 @@ use crate::bench::measure::own_cpu;
 use crate::error::{Error, Result};
 use futures_util::stream::{FuturesUnordered, TryStreamExt};
 use serde_json::{Value, json};
+use std::time::Duration;
 use weft_client::{Client, FileKind, RenameFlags};
+use weft_env::Mono;
 
 /// Runs one step. Its sessions are new: nothing is cached in them.
 ///
@@ -39,6 +41,10 @@ pub async fn run(bench: &Bench, what: What) -> Result<Value> {
                 inodes: &inodes,
                 // Each begins elsewhere, so that they do not ask for the same at the same time.
                 offset: client * inodes.len() / clients as usize,
+                pace: bench.options.rate.map(|rate| Pace {
+                    first: started + Duration::from_secs_f64(client as f64 / rate),
+                    every: Duration::from_secs_f64(f64::from(clients) / rate),
+                }),
             };
             part.run(each)
         })
@@ -85,6 +91,14 @@ struct Part<'a> {
     home: u64,
     inodes: &'a [u64],
     offset: usize,
+    pace: Option<Pace>,
+}
+
+/// When a client's operations are due.
+#[derive(Clone, Copy)]
+struct Pace {
+    first: Mono,
+    every: Duration,
 }
 
 impl Part<'_> {
@@ -92,6 +106,11 @@ impl Part<'_> {
     async fn run(self, each: u64) -> Result<Vec<u64>> {
         let mut latencies = Vec::with_capacity(each as usize);
         for number in 0..each {
+            if let Some(pace) = self.pace {
+                // At once where it is late.
+                let due = pace.first + pace.every.mul_f64(number as f64);
+                self.bench.env.sleep_until(due).await;
+            }
             let begun = self.bench.env.now();
             self.operation(number).await?;
             latencies.push(self.bench.env.now().since(begun).as_nanos() as u64);
