@@ -10,7 +10,7 @@ use crate::reign::{Core, Meta};
 use crate::revocations::Conflict;
 use std::ops::Range;
 use std::rc::Rc;
-use weft_namespace::{State, Touch};
+use weft_namespace::{Locked, State, Touch};
 use weft_rpc::{Connection, Payload, Replier};
 use weft_types::{Ino, Operation, SessionId};
 use weft_wire::Failed;
@@ -143,7 +143,21 @@ pub(crate) fn change(
         // Its size is being found from the objects that it has now.
         return replier.fail(Failed::Errno(libc::EBUSY));
     }
-    if core.state.spans_groups(op) {
+    let spans = core.state.spans_groups(op);
+    // Who takes part in a transaction himself waits for those of other groups only, with nothing locked: they
+    // may be done, and their effect may not be here yet.
+    let waits_for = match spans {
+        true => core.state.blocked(&Locked::default(), op),
+        false => core.state.blocked(&core.running.own, op),
+    };
+    if let Some(by) = waits_for {
+        let (connection, waits) = (connection.clone(), (Vec::new(), 0..0));
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            change(meta, core, &connection, request, (since, replier));
+        };
+        return meta.wait_for(core, Conflict::Transaction(by), waits, replier, again);
+    }
+    if spans {
         let asked = Asked {
             connection: connection.clone(),
             session,
@@ -151,13 +165,6 @@ pub(crate) fn change(
             since,
         };
         return partition::begin(meta, core, asked, replier);
-    }
-    if let Some(by) = core.state.blocked(&core.running.own, op) {
-        let (connection, waits) = (connection.clone(), (Vec::new(), 0..0));
-        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
-            change(meta, core, &connection, request, (since, replier));
-        };
-        return meta.wait_for(core, Conflict::Transaction(by), waits, replier, again);
     }
     let mut entry = Entry {
         session: session.0,

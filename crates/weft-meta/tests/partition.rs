@@ -196,6 +196,26 @@ fn no_directory_comes_to_be_within_itself() {
 }
 
 #[test]
+fn what_follows_a_change_at_once_finds_it_done_wherever_it_asks() {
+    run(|env, dir| async move {
+        let two = Two::start(&env, &dir).await;
+        let other = two.mkdir_across(ROOT, "other").await;
+        for round in 0..40 {
+            let name = format!("d{round}");
+            let made = two.of(ROOT).mkdir(ROOT, &name).await;
+            let inner = two.of(made).mkdir(made, &name).await;
+            two.of(inner).done(symlink(inner, "in it")).await;
+            two.of(made).done(rename(made, &name, other, &name)).await;
+            two.of(other).done(rename(other, &name, ROOT, "back")).await;
+            two.of(inner).done(unlink(inner, "in it")).await;
+            two.of(ROOT).done(rename(ROOT, "back", made, "last")).await;
+            two.of(made).done(rmdir(made, "last")).await;
+            two.of(ROOT).done(rmdir(ROOT, &name)).await;
+        }
+    });
+}
+
+#[test]
 fn a_change_that_is_sent_again_is_done_once() {
     run(|env, dir| async move {
         let two = Two::start(&env, &dir).await;

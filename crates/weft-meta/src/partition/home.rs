@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use weft_namespace::{Errno, Plan, Step, Walk, told, transaction_to};
+use weft_namespace::{Errno, Locked, Plan, Step, Walk, told, transaction_to};
 use weft_rpc::{Connection, Replier};
 use weft_types::{GroupId, Ino, Operation, SessionId, Slot, Sn, TransactionId};
 use weft_wire::Failed;
@@ -203,6 +203,10 @@ impl<'a> Transaction<'a> {
         let op = self.asked.op().ok_or(Stop::Errno(Errno::EINVAL))?;
         let (mut plan, mut step) = {
             let core = self.meta.core.borrow();
+            if let Some(by) = core.state.blocked(&Locked::default(), op) {
+                // What it has done, if it is done, is not here yet.
+                return Err(Stop::Again(format!("{by} may be done")));
+            }
             Plan::begin(&core.state, &self.asked.cred(), op)?
         };
         loop {
