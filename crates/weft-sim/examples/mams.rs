@@ -6,6 +6,7 @@
 
 use clap::Parser;
 use serde_json::json;
+use std::ops::Range;
 use std::process::ExitCode;
 use weft_sim::Link;
 use weft_sim::mams::{Setting, measure};
@@ -28,19 +29,30 @@ struct Options {
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     mbit: u64,
     /// Microseconds from node to node, from and to.
-    #[arg(long, value_delimiter = ',', num_args = 2, default_value = "30,60")]
-    latency: Vec<u64>,
+    #[arg(long, value_name = "FROM,TO", default_value = "30,60", value_parser = parse_range)]
+    latency: Range<u64>,
     /// Microseconds of a flush, from and to.
-    #[arg(long, value_delimiter = ',', num_args = 2, default_value = "500,501")]
-    flush: Vec<u64>,
+    #[arg(long, value_name = "FROM,TO", default_value = "500,501", value_parser = parse_range)]
+    flush: Range<u64>,
     /// Everything random comes from it.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
+fn parse_range(text: &str) -> Result<Range<u64>, String> {
+    let refused = || "two numbers of microseconds, the second above the first: 200,4000".to_owned();
+    let (from, to) = text.split_once(',').ok_or_else(refused)?;
+    let number = |text: &str| text.parse::<u32>().map(u64::from).map_err(|_| refused());
+    let range = number(from)?..number(to)?;
+    match range.is_empty() {
+        false => Ok(range),
+        true => Err(refused()),
+    }
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
-    let range = |micros: &[u64]| 1_000 * micros[0]..1_000 * micros[1];
+    let nanos = |micros: &Range<u64>| 1_000 * micros.start..1_000 * micros.end;
     for &clients in &options.clients {
         for standbys in &options.standbys {
             let setting = Setting {
@@ -48,8 +60,8 @@ fn main() -> ExitCode {
                 members: standbys + 1,
                 creates: options.creates,
                 link: Link::of_rate(options.mbit * 125_000),
-                latency: range(&options.latency),
-                flush: range(&options.flush),
+                latency: nanos(&options.latency),
+                flush: nanos(&options.flush),
             };
             let case = match clients {
                 1 => "1 client".to_owned(),
@@ -61,7 +73,7 @@ fn main() -> ExitCode {
                     json!({
                         "bench": "mams",
                         "system": format!("1A{standbys}S"),
-                        "figure": format!("create, simulated, flush {} to {} us", options.flush[0], options.flush[1]),
+                        "figure": format!("create, simulated, flush {} to {} us", options.flush.start, options.flush.end),
                         "case": case,
                         "value": point.rate,
                         "unit": "op/s",

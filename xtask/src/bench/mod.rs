@@ -50,7 +50,7 @@ enum What {
     Job(job::JobOptions),
     /// The metadata service: how long it is away when its active is killed or hangs, and what its members
     /// cost in operations a second and processor time.
-    Mams(mams::MamsOptions),
+    Mams(Box<mams::MamsOptions>),
 }
 
 /// What to compare, and how long.

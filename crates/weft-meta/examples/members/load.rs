@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use weft_env::Env;
 use weft_wire::proto::{Create, FileKind, Op, Setxattr, op};
@@ -19,6 +19,9 @@ pub trait Committing {
 
 /// Entries under way where none waits for its time: two batches of the most entries that one has.
 const UNDER_WAY: u64 = 8192;
+/// Entries under way at most where each has its time: a server that is behind refuses more than it keeps
+/// waiting. Who waits for that counts from when it was due.
+const BEHIND_MAX: u64 = 50_000;
 /// What is due within this begins together.
 const TICK: Duration = Duration::from_micros(100);
 /// The course is told for each such time.
@@ -210,7 +213,7 @@ impl Load {
                 shared.begin(place, self.op(), now)?;
                 begun += 1;
             }
-            shared.env.sleep(Duration::ZERO).await;
+            tokio::task::yield_now().await;
             shared.until_at_most(UNDER_WAY).await;
         }
     }
@@ -224,32 +227,30 @@ impl Load {
         rate: u64,
     ) -> Result<u64, String> {
         let all = (self.seconds * rate as f64) as u64;
-        let mut ticks = ticks(Duration::from_secs_f64(self.seconds) + STEP);
+        let mut ticks = ticks(TICK);
         let mut begun = 0;
         let due = |number: u64| shared.begun + number * 1_000_000_000 / rate;
         while begun < all {
             let now = shared.env.now().0;
             while begun < all && due(begun) <= now {
+                shared.until_at_most(BEHIND_MAX).await;
                 shared.begin(place, self.op(), due(begun))?;
                 begun += 1;
             }
-            if ticks.recv().await.is_none() {
-                // The clock was ahead by a little.
-                shared.env.sleep(Duration::from_millis(1)).await;
-            }
+            // Comes as long as it is listened to.
+            ticks.recv().await;
             while ticks.try_recv().is_ok() {}
         }
         Ok(begun)
     }
 }
 
-/// Wakes finer than the environment's timer does, which counts milliseconds.
-fn ticks(length: Duration) -> mpsc::UnboundedReceiver<()> {
+/// Wakes finer than the environment's timer does, which counts milliseconds, until nobody listens.
+pub fn ticks(every: Duration) -> mpsc::UnboundedReceiver<()> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
-        let end = Instant::now() + length;
-        while Instant::now() < end && sender.send(()).is_ok() {
-            std::thread::sleep(TICK);
+        while sender.send(()).is_ok() {
+            std::thread::sleep(every);
         }
     });
     receiver

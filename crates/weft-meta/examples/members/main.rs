@@ -24,7 +24,7 @@ mod two_phase;
 mod wire;
 
 use clap::{Parser, Subcommand};
-use load::{Committing, Load, fill};
+use load::{Committing, Load, fill, ticks};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -196,6 +196,7 @@ async fn watch(env: &Env, server: &Server, other: u32) -> Result<serde_json::Val
         standing.ok_or_else(|| "another member leads".to_owned())
     };
     let mut connected = None;
+    let mut ticks = ticks(LOOK);
     loop {
         let standing = look()?;
         if standing.is_connected {
@@ -207,12 +208,6 @@ async fn watch(env: &Env, server: &Server, other: u32) -> Result<serde_json::Val
         if let (true, Some(connected)) = (standing.counts, connected) {
             return Ok(json!({ "connected_ms": connected, "counted_ms": since() }));
         }
-        // Finer than the timer of the environment.
-        let (wake, woken) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || {
-            std::thread::sleep(LOOK);
-            wake.send(())
-        });
-        woken.await.map_err(|error| error.to_string())?;
+        ticks.recv().await;
     }
 }

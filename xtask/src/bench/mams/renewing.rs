@@ -23,12 +23,12 @@ const READ_GOAL_ENTRIES: f64 = 1e6;
 const READ_GOAL_MB: f64 = 200.0;
 /// MB/s.
 const READ_PAPER: f64 = 22.0;
-/// Images are written by then.
+/// Entries after which an image is written.
+const IMAGE_EVERY: u64 = 20_000;
+/// The journal before an image is gone by then.
 const IMAGE_PATIENCE: Duration = Duration::from_secs(120);
-/// How often it is looked.
-const LOOK: Duration = Duration::from_millis(100);
-/// Images that a member keeps: with so many the journal before the first is gone.
-const IMAGES: usize = 2;
+/// The first segment of a journal.
+const FIRST_SEGMENT: &str = "00000000000000000001.journal";
 
 /// Milliseconds of a member's return.
 struct Renewed {
@@ -70,7 +70,7 @@ pub fn run(setting: &Setting<'_>, lines: &mut Vec<Line>) -> Outcome {
     members.down()?;
     let mut by_image = Vec::new();
     for &inodes in &options.entries {
-        let mut members = Members::up(&kind((inodes / 4).max(1))?, MEMBERS)?;
+        let mut members = Members::up(&kind(IMAGE_EVERY)?, MEMBERS)?;
         let renewed = by_inodes(&mut members, inodes)?;
         members.down()?;
         tell("inodes, by an image", inodes, &renewed, lines)?;
@@ -108,10 +108,7 @@ fn by_inodes(members: &mut Members, inodes: u64) -> Result<Renewed, String> {
     let leader = members.leader()?;
     ask(members.of(leader)?, &format!("fill {inodes}"))?;
     let standby = members.standby()?;
-    let others = [1, 2, 3].into_iter().filter(|id| *id != standby);
-    for other in others {
-        wait_images(&members.place(other))?;
-    }
+    forget_journals(members, leader, standby)?;
     members.kill(standby);
     let place = members.place(standby);
     let removed = std::fs::remove_dir_all(&place);
@@ -134,29 +131,23 @@ fn comes_back(members: &mut Members, leader: usize, standby: usize) -> Result<Re
     })
 }
 
-/// Waits until there are so many images that the journal before them is gone.
-fn wait_images(place: &Path) -> Outcome {
+/// Has the others write so much that they remove the beginnings of their journals: a member that has nothing
+/// needs an image then.
+fn forget_journals(members: &mut Members, leader: usize, standby: usize) -> Outcome {
     let end = Instant::now() + IMAGE_PATIENCE;
-    loop {
-        let all = std::fs::read_dir(place)
-            .map_err(|error| format!("{}: {error}", place.display()))?
-            .filter_map(Result::ok);
-        let is_image = |name: &str| {
-            let digits = name.strip_prefix("image-");
-            digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
-        };
-        let images = all.filter(|file| is_image(&file.file_name().to_string_lossy()));
-        if images.count() >= IMAGES {
-            return Ok(());
-        }
+    let others = (1..=MEMBERS).filter(|id| *id != standby);
+    let firsts: Vec<_> = others
+        .map(|id| members.place(id).join("journal").join(FIRST_SEGMENT))
+        .collect();
+    while firsts.iter().any(|first| first.exists()) {
         if Instant::now() > end {
             return Err(format!(
-                "no {IMAGES} images in {} after {IMAGE_PATIENCE:?}",
-                place.display()
+                "journals keep their beginnings for {IMAGE_PATIENCE:?}"
             ));
         }
-        std::thread::sleep(LOOK);
+        ask(members.of(leader)?, &format!("load 0 1 {BYTES}"))?;
     }
+    Ok(())
 }
 
 fn tell(what: &str, count: u64, renewed: &Renewed, lines: &mut Vec<Line>) -> Outcome {
