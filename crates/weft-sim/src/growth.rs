@@ -197,8 +197,15 @@ async fn scenario(
 async fn home(client: &Client, name: String) -> Result<u64, String> {
     let cred = Cred::default();
     let made = client.mkdir(&cred, client.root(), name.as_bytes(), 0o755);
-    let made = made.await.map_err(|errno| format!("mkdir: {errno}"))?;
-    Ok(made.attr.ino)
+    let ino = made
+        .await
+        .map_err(|errno| format!("mkdir: {errno}"))?
+        .attr
+        .ino;
+    // By then the session with its group is there.
+    let known = client.getattr(ino).await;
+    known.map_err(|errno| format!("getattr: {errno}"))?;
+    Ok(ino)
 }
 
 /// One of the things that a client does at a time.
@@ -222,7 +229,7 @@ async fn work(
         let name = format!("{stream}.{number}");
         // Not all at the same time.
         let turn = number + stream;
-        if setting.mkdir_once_in > 0 && turn % setting.mkdir_once_in == 0 {
+        if setting.mkdir_once_in > 0 && turn.is_multiple_of(setting.mkdir_once_in) {
             let known = client.mkdir(&cred, home, name.as_bytes(), 0o755).await;
             let known = known.map_err(|errno| format!("mkdir: {errno}"))?;
             count(&made.directories);
