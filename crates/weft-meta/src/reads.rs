@@ -202,15 +202,16 @@ fn get_inode(
         Err(failed) => return replier.fail(failed),
     };
     let ino = Ino(request.ino);
-    if !core.is_there_for(ino, session) {
-        return refuse_gone(meta, core, ino, replier);
-    }
+    // First: it may be made by that, and not be here yet.
     if let Some(by) = core.state.hides_entries(ino) {
         let connection = connection.clone();
         let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
             get_inode(meta, core, &connection, request, (since, replier));
         };
         return wait_for_end(meta, core, by, replier, again);
+    }
+    if !core.is_there_for(ino, session) {
+        return refuse_gone(meta, core, ino, replier);
     }
     let seen = core.commits.seen([ino]);
     match core.state.inode(ino) {
@@ -359,6 +360,17 @@ pub(crate) fn on_get_lock(
         return replier.fail(Failed::Refused("a question for a lock without one".into()));
     };
     let ino = Ino(request.ino);
+    if let Some(by) = core.state.hides_inode(ino) {
+        let connection = connection.clone();
+        let asked = GetLockRequest {
+            lock: Some(lock),
+            ..request
+        };
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_get_lock(meta, core, &connection, asked, replier);
+        };
+        return wait_for_end(meta, core, by, replier, again);
+    }
     // Who waits does not ask; who waited for it has been interrupted.
     core.waits_no_more(session, ino, &lock);
     let seen = core.commits.seen([ino]);

@@ -732,6 +732,13 @@ pub(crate) fn on_lease_range(
     let Some(span) = ranges::blocks(request.start..request.end) else {
         return replier.fail(Failed::Refused("a lease on no bytes".into()));
     };
+    if let Some(by) = core.locked_by(ino) {
+        let (connection, waits) = (connection.clone(), (Vec::new(), 0..0));
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_lease_range(meta, core, &connection, request, replier);
+        };
+        return meta.wait_for(core, Conflict::Transaction(by), waits, replier, again);
+    }
     if !core.is_there_for(ino, session) {
         return refuse_gone(meta, core, ino, replier);
     }
@@ -742,13 +749,6 @@ pub(crate) fn on_lease_range(
         false => !core.state.is_shared(ino),
     };
     let (_, span) = asked;
-    if let Some(by) = core.locked_by(ino) {
-        let (connection, waits) = (connection.clone(), (Vec::new(), 0..0));
-        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
-            on_lease_range(meta, core, &connection, request, replier);
-        };
-        return meta.wait_for(core, Conflict::Transaction(by), waits, replier, again);
-    }
     let mut leases = Vec::new();
     if !is_whole {
         if let Some(conflict) = meta.clear_range(core, ino, session, &span, request.write) {

@@ -203,6 +203,7 @@ fn what_follows_a_change_at_once_finds_it_done_wherever_it_asks() {
         for round in 0..40 {
             let name = format!("d{round}");
             let made = two.of(ROOT).mkdir(ROOT, &name).await;
+            assert_eq!(two.attr(made).await.unwrap().nlink, 2);
             let inner = two.of(made).mkdir(made, &name).await;
             two.of(inner).done(symlink(inner, "in it")).await;
             two.of(made).done(rename(made, &name, other, &name)).await;
