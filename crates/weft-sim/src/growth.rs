@@ -254,6 +254,36 @@ async fn work(
 mod tests {
     use super::*;
 
+    /// Another group hears of the end of a transaction after the client does.
+    #[test]
+    fn what_was_just_made_is_there_for_whatever_follows() {
+        let world = World::new(1);
+        let setting = Setting {
+            groups: 2,
+            ..Setting::default()
+        };
+        let cluster = Cluster::new(&world, shape(&setting));
+        let scene = world.clone();
+        world.block_on(async move {
+            cluster.start().await.unwrap();
+            let node = scene.node("client");
+            let client = Client::connect(node.env(), cluster.client_settings("client")).await;
+            let (client, cred) = (client.unwrap(), Cred::default());
+            for round in 0..40 {
+                let name = format!("d{round}");
+                let made = client
+                    .mkdir(&cred, client.root(), name.as_bytes(), 0o755)
+                    .await;
+                let made = made.unwrap().attr.ino;
+                let follows = match round % 2 {
+                    0 => client.getattr(made).await,
+                    _ => client.mkdir(&cred, made, b"inner", 0o755).await,
+                };
+                follows.unwrap();
+            }
+        });
+    }
+
     #[test]
     fn two_groups_do_nearly_twice_as_much_as_one() {
         let of = |groups, mkdir_once_in| {
