@@ -172,7 +172,9 @@ impl Meta {
             }
             partition::finish_decided(&meta, core);
         }
-        meta.spawn("in doubt", partition::ask_in_doubt(meta.clone()));
+        if crate::group::is_partitioned(&meta.core.borrow().view) {
+            meta.spawn("in doubt", partition::ask_in_doubt(meta.clone()));
+        }
         meta.spawn("session clock", crate::expiry::run(meta.clone()));
         match is_first {
             true => meta.spawn("pair clock", crate::pairs::run_clock(meta.clone())),
