@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "data.proto",
         "image.proto",
         "group.proto",
+        "survey.proto",
     ];
     for file in files {
         println!("cargo:rerun-if-changed={}", root.join(file).display());

@@ -580,11 +580,25 @@ impl Client {
 
     /// Where a file (by path from the root) lies and who serves it.
     pub async fn explain(&self, path: &[u8]) -> Result<Explained> {
-        let path = Bytes::copy_from_slice(path);
-        let request = ExplainRequest { path };
-        let session = self.0.first_session();
-        let asked = session.ask(&self.0, |_| request.clone()).await?;
-        Ok(asked.0)
+        let mut request = ExplainRequest {
+            path: Bytes::copy_from_slice(path),
+            ..ExplainRequest::default()
+        };
+        let mut session = self.0.first_session().clone();
+        for _ in 0..EXPLAIN_HOPS_MAX {
+            let (reply, _) = session.ask(&self.0, |_| request.clone()).await?;
+            let Some(elsewhere) = reply.elsewhere else {
+                return Ok(reply);
+            };
+            session = self.0.session_of(elsewhere.ino);
+            request = ExplainRequest {
+                path: elsewhere.rest,
+                from: elsewhere.ino,
+                within: elsewhere.within,
+                links: elsewhere.links,
+            };
+        }
+        Err(Errno(libc::ELOOP))
     }
 
     /// The cluster's state.
@@ -594,6 +608,9 @@ impl Client {
         Ok(asked.0)
     }
 }
+
+/// Groups that a path may lead through, one after the other: a path has at most some two thousand names.
+const EXPLAIN_HOPS_MAX: usize = 5_000;
 
 /// How often it is looked whether the service has refused this client.
 const REFUSAL_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);

@@ -31,6 +31,7 @@ mod settings;
 mod settle;
 mod startup;
 mod status;
+mod survey;
 
 pub use error::MetaError;
 pub use metrics::METRICS;

@@ -5,8 +5,10 @@ use crate::reign::{Core, Meta, ROOT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
+use weft_namespace::Resolved;
 use weft_rpc::{Connection, Payload, Replier};
 use weft_types::{FILE_BYTES_MAX, Ino, PairId, SessionId, StripeMap};
+use weft_wire::Failed;
 use weft_wire::proto::{
     self, AcknowledgeReply, AcknowledgeRequest, FileKind, Layout, LeaseMode, LossesReply,
     LossesRequest, Protocol, ReturnedReply, ReturnedRequest, UnsettledReply, UnsettledRequest,
@@ -260,8 +262,16 @@ pub(crate) fn on_acknowledge(
 ) {
     let mut ino = request.ino;
     if !request.path.is_empty() {
-        match core.state.resolve(&request.path) {
-            Ok(found) => ino = found.0,
+        let whole = proto::Elsewhere {
+            rest: request.path,
+            ..proto::Elsewhere::default()
+        };
+        match core.state.resolve(&whole) {
+            Ok(Resolved::Here(found)) => ino = found.0,
+            Ok(Resolved::Elsewhere(_)) => {
+                let why = "the path leads to another group's part of the name space: give the inode's number";
+                return replier.fail(Failed::Refused(why.into()));
+            }
             Err(errno) => return replier.fail(errno.into()),
         }
     }

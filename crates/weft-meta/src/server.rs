@@ -269,15 +269,16 @@ impl Host {
         match request.method {
             GroupMessage::METHOD => member.on_message(connection, &request),
             FetchImageRequest::METHOD => group::on_image(&member, request),
-            GroupStatusRequest::METHOD
-            | AdmitMemberRequest::METHOD
+            GroupStatusRequest::METHOD => group::on_order(&member, request),
+            // Members have the same numbers in every group.
+            _ if connection.identity().group != self.settings.group => {
+                let wanted = connection.identity().group;
+                request.replier.fail(member.who_leads(wanted));
+            }
+            AdmitMemberRequest::METHOD
             | DismissMemberRequest::METHOD
             | ForceMemberRequest::METHOD => group::on_order(&member, request),
             _ => match member.reign() {
-                _ if connection.identity().group != self.settings.group => {
-                    let wanted = connection.identity().group;
-                    request.replier.fail(member.who_leads(wanted));
-                }
                 Some(reign) => {
                     let replier = request.replier.through(member.gate());
                     reign.on_request(connection, Request { replier, ..request });

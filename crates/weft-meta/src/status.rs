@@ -2,12 +2,13 @@
 
 use crate::reign::{Core, Meta};
 use std::rc::Rc;
+use weft_namespace::Resolved;
 use weft_rpc::{Connection, Payload, Replier};
 use weft_types::PairId;
 use weft_wire::Failed;
 use weft_wire::proto::{
-    ExplainReply, ExplainRequest, ScrubRequest, StartScrubReply, StartScrubRequest, StatfsReply,
-    StatfsRequest, StatusReply, StatusRequest,
+    Elsewhere, ExplainReply, ExplainRequest, ScrubRequest, StartScrubReply, StartScrubRequest,
+    StatfsReply, StatfsRequest, StatusReply, StatusRequest,
 };
 
 /// In a name space of at most this many inodes the status shows the digest: taking it walks all of
@@ -54,11 +55,24 @@ pub(crate) fn on_explain(
     request: ExplainRequest,
     replier: Replier,
 ) {
-    let found = core
-        .state
-        .resolve(&request.path)
-        .and_then(|ino| core.state.inode(ino));
-    let inode = match found {
+    let begin = Elsewhere {
+        ino: request.from,
+        rest: request.path,
+        within: request.within,
+        links: request.links,
+    };
+    let inode = match core.state.resolve(&begin) {
+        Ok(Resolved::Here(ino)) => core.state.inode(ino),
+        Ok(Resolved::Elsewhere(elsewhere)) => {
+            let reply = ExplainReply {
+                elsewhere: Some(elsewhere),
+                ..ExplainReply::default()
+            };
+            return replier.send::<ExplainRequest>(&reply, Payload::none());
+        }
+        Err(errno) => Err(errno),
+    };
+    let inode = match inode {
         Ok(inode) => inode,
         Err(errno) => return replier.fail(errno.into()),
     };
@@ -73,6 +87,7 @@ pub(crate) fn on_explain(
         inode: Some(inode),
         pairs,
         writer,
+        elsewhere: None,
     };
     replier.send::<ExplainRequest>(&reply, Payload::none());
 }

@@ -45,6 +45,7 @@ fn a_directory_of_version_1_is_served() {
         assert_eq!(status.pairs[0].members[1].address, "127.0.0.1:9001");
         let explain = ExplainRequest {
             path: "/dir/file".into(),
+            ..ExplainRequest::default()
         };
         let explained = tool.call(&explain, Payload::none()).await.unwrap().0;
         let inode = explained.inode.unwrap();

@@ -247,10 +247,14 @@ fn space_is_that_of_the_smaller_members() {
         assert!(client.call(&scrub).await.is_err());
         let explain = ExplainRequest {
             path: "/none".into(),
+            ..ExplainRequest::default()
         };
         assert!(client.call(&explain).await.is_err());
         client.create(1, "f").await;
-        let explain = ExplainRequest { path: "/f".into() };
+        let explain = ExplainRequest {
+            path: "/f".into(),
+            ..ExplainRequest::default()
+        };
         let explained = client.call(&explain).await.unwrap();
         assert_eq!(explained.writer, client.session);
         assert_eq!(explained.pairs.len(), 2);

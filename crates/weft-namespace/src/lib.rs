@@ -20,6 +20,8 @@
 //! that the errno is the one that Linux gives, and then commits without being able to fail.
 
 mod access;
+#[cfg(feature = "damage")]
+mod damage;
 mod directory;
 mod errno;
 mod image;
@@ -31,9 +33,11 @@ mod names;
 mod ops;
 mod parts;
 mod read;
+mod resolve;
 mod sessions;
 mod slots;
 mod state;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +51,7 @@ pub use ops::Touch;
 pub use ops::setxattr::{XATTR_LIST_MAX, XATTR_NAME_MAX, XATTR_TOTAL_MAX, XATTR_VALUE_MAX};
 pub use parts::{Locked, Plan, Step, Walk, told, transaction_of, transaction_to};
 pub use read::{Deletion, SessionSummary, Statistics};
+pub use resolve::Resolved;
 pub use sessions::{REPLIES_MAX, SESSION_NAME_MAX};
 pub use state::{DIRECTORY_LINKS_MAX, LINKS_MAX, State};
 

@@ -14,9 +14,6 @@ use weft_types::{
 };
 use weft_wire::proto::{self, Cred, FileLock, OpReply};
 
-/// Symbolic links that `resolve` follows before it takes them for a circle (Linux's bound).
-const RESOLVE_LINKS_MAX: usize = 40;
-
 /// An object that is to be dropped from a pair. It stays in the queue until a Dropped entry with
 /// its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -235,46 +232,6 @@ impl State {
         };
         let held = self.locks.get(&ino);
         held.map_or_else(Vec::new, |locks| locks.holders(&wanted))
-    }
-
-    /// The inode at a path from the root, as root sees it. For tools. Symbolic links on the way are
-    /// followed where they stay within the name space, a final one is not.
-    ///
-    /// Errors: ENOENT, ENOTDIR, ENAMETOOLONG, EINVAL, ELOOP; EXDEV for a link to an absolute path,
-    /// which only the client's machine could resolve.
-    pub fn resolve(&self, path: &[u8]) -> Result<Ino, Errno> {
-        let mut at = ROOT_INO;
-        let mut links = 0;
-        // What is still to be walked, the next one last.
-        let split = |path: &[u8]| -> Vec<Vec<u8>> {
-            let parts = path
-                .split(|byte| *byte == b'/')
-                .filter(|part| !part.is_empty());
-            parts.map(<[u8]>::to_vec).rev().collect()
-        };
-        let mut parts = split(path);
-        while let Some(part) = parts.pop() {
-            let (_, directory) = self.directory(at)?;
-            let next = match Name::parse(&part)? {
-                Name::Dot => at,
-                Name::DotDot => directory.parent,
-                Name::Plain(name) => directory.find(name).ok_or(Errno::ENOENT)?.1,
-            };
-            match &self.get(next)?.body {
-                Body::Symlink(target) if !parts.is_empty() => {
-                    links += 1;
-                    if links > RESOLVE_LINKS_MAX {
-                        return Err(Errno::ELOOP);
-                    }
-                    if target.starts_with(b"/") {
-                        return Err(Errno::EXDEV);
-                    }
-                    parts.extend(split(target));
-                }
-                _ => at = next,
-            }
-        }
-        Ok(at)
     }
 
     /// Who holds the write lease alone.

@@ -368,7 +368,21 @@ fn run(seed: u64, steps: u64) -> (State, u64) {
             random.number(),
             random.below(5) as usize,
         );
-        let _ = state.resolve(&name);
+        let from = proto::Elsewhere {
+            ino: [0, ino.0, random.number()][random.below(3) as usize],
+            rest: name,
+            within: random.ino(&inos),
+            links: random.number() as u32,
+        };
+        let _ = state.resolve(&from);
+        state.survey_names((ino, random.number()), 3, 3);
+        let place = proto::SurveyedPlace {
+            directory: random.ino(&inos),
+            ino: ino.0,
+            ..proto::SurveyedPlace::default()
+        };
+        let _ = state.survey_place(&place, &mut 100);
+        let _ = state.survey_sight(ino, &mut 1);
         let _ = state.getxattr(&Cred::default(), ino, &random.xattr());
         let lock = FileLock {
             start: random.number(),

@@ -97,6 +97,10 @@ methods! {
     93 CancelJobRequest -> proto::CancelJobReply;
     94 AdmitPairRequest -> proto::AdmitPairReply;
     95 ReplaceMemberRequest -> proto::ReplaceMemberReply;
+    96 SurveyInodesRequest -> proto::SurveyInodesReply;
+    97 SurveyNamesRequest -> proto::SurveyNamesReply;
+    98 SurveyLookRequest -> proto::SurveyLookReply;
+    99 SurveyGroupRequest -> proto::SurveyGroupReply;
     100 PrepareRequest -> proto::PrepareReply;
     101 FinishRequest -> proto::FinishReply;
     102 OutcomeRequest -> proto::OutcomeReply;

@@ -2,6 +2,7 @@
 //! death would cost now.
 
 use crate::error::{Error, Result};
+use crate::groups::Groups;
 use crate::mounts;
 use crate::output::{say, show};
 use crate::policy::{durability_name, protocol_name};
@@ -15,11 +16,11 @@ use std::collections::btree_map::Entry;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use weft_env::Env;
-use weft_types::{PairId, StripeMap};
+use weft_types::{FIRST_GROUP, PairId, StripeMap};
 use weft_wire::proto::pair_state::Mode;
 use weft_wire::proto::{
-    Durability, ExplainReply, ExplainRequest, FileKind, Layout, MapRequest, ObjectName, PairState,
-    Protocol, StatusReply,
+    Durability, ExplainReply, FileKind, Layout, MapRequest, ObjectName, PairState, Protocol,
+    StatusReply,
 };
 
 /// `weft explain`
@@ -63,11 +64,13 @@ struct Explanation {
 pub async fn run(env: Env, command: ExplainCommand) -> Result<()> {
     let (mount, inside) = mounts::of_path(&command.file)?;
     let tool = connect_first(&env, &mount.meta_addresses()).await?;
-    let request = ExplainRequest {
-        path: inside.as_os_str().as_bytes().to_vec().into(),
-    };
-    let reply = tool.call(&request).await?;
-    let status = tool.status().await?;
+    let groups = Groups::of(tool).await?;
+    let (mut reply, group) = groups.explain(inside.as_os_str().as_bytes()).await?;
+    let status = groups.status;
+    if group != FIRST_GROUP {
+        // Who of a pair serves only the first group decides.
+        reply.pairs = states_of(&status, &reply);
+    }
     let (stripes, stripes_total) = stripes_of(&env, &reply, &status, command.stripes).await?;
     let explanation = Explanation {
         path: command.file.display().to_string(),
@@ -82,6 +85,15 @@ pub async fn run(env: Env, command: ExplainCommand) -> Result<()> {
         show!("{}", explanation.to_text())?;
     }
     Ok(())
+}
+
+/// The states of the pairs that a file lies on.
+fn states_of(status: &StatusReply, reply: &ExplainReply) -> Vec<PairState> {
+    let inode = reply.inode.iter();
+    let layouts = inode.filter_map(|inode| inode.layout.as_ref());
+    let pairs: Vec<u32> = layouts.flat_map(|layout| &layout.pairs).copied().collect();
+    let states = status.pairs.iter().filter_map(|pair| pair.state);
+    states.filter(|state| pairs.contains(&state.pair)).collect()
 }
 
 fn address_of(status: &StatusReply, pair: u32, member: u32) -> Option<&str> {

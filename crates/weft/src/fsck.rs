@@ -1,8 +1,12 @@
-//! `weft fsck --data`: compares both copies of everything, from outside: it lists the objects of both members
+//! `weft fsck`: with `--meta` the name space is checked (`fsck/meta.rs`), with `--data` the copies are.
+//!
+//! `weft fsck --data` compares both copies of everything, from outside: it lists the objects of both members
 //! and sets their block checksums side by side.
 //!
 //! Works while the cluster is in use: a region that differs is looked at again for a while, since a
 //! write may have reached one member only just now.
+
+mod meta;
 
 use crate::error::{Error, Result};
 use crate::output::say;
@@ -12,6 +16,7 @@ use crate::tool::{Tool, Where};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 use weft_env::Env;
 use weft_types::REGION_BYTES;
@@ -31,16 +36,46 @@ const SHOWN_MAX: usize = 20;
 #[derive(Args)]
 pub struct FsckCommand {
     /// Compares both copies of all data.
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "meta")]
     data: bool,
-    /// Waits up to this many seconds for recoveries to end first.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    /// Checks the whole name space: that every name has its inode, and every inode its names. Changes nothing. Of
+    /// which cluster may be said by the address (host:port) of a metadata server; with --data that is all it says.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "")]
+    meta: Option<String>,
+    /// Directory of a `weft dev`.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// With --data: waits up to this many seconds for recoveries to end first.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "data")]
     wait: u64,
     /// As one JSON object.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    cluster: Where,
+}
+
+impl FsckCommand {
+    /// Which cluster is meant.
+    ///
+    /// # Errors
+    /// If it is said twice, or two checks are asked for.
+    fn cluster(&self) -> Result<Where> {
+        let meta = self.meta.clone().filter(|address| !address.is_empty());
+        if self.data && self.meta.is_some() && meta.is_none() {
+            return Err(Error::Usage(
+                "--data and --meta are two checks: give one of them (--meta ADDRESS besides --data only says where)"
+                    .into(),
+            ));
+        }
+        if meta.is_some() && self.dir.is_some() {
+            return Err(Error::Usage(
+                "--meta ADDRESS and --dir both say which cluster: give one of them".into(),
+            ));
+        }
+        Ok(Where {
+            meta,
+            dir: self.dir.clone(),
+        })
+    }
 }
 
 /// What was compared.
@@ -62,12 +97,16 @@ impl Tally {
     }
 }
 
-/// Runs `weft fsck --data`.
+/// Runs `weft fsck`.
 ///
 /// # Errors
-/// [`Error::Unsound`] if copies differ or a pair has only one.
+/// [`Error::Unsound`] if copies differ or a pair has only one, or something in the name space is wrong.
 pub async fn run(env: Env, command: FsckCommand) -> Result<()> {
-    let tool = command.cluster.connect(&env).await?;
+    let cluster = command.cluster()?;
+    if !command.data {
+        return meta::run(&env, &cluster, command.json).await;
+    }
+    let tool = cluster.connect(&env).await?;
     let start = env.now();
     let deadline = start + Duration::from_secs(command.wait);
     let status = loop {
@@ -234,4 +273,37 @@ async fn compare_region(
         env.sleep(AGAIN_AFTER).await;
     }
     Ok(Some(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        command: FsckCommand,
+    }
+
+    #[test]
+    fn one_check_is_asked_for_and_of_one_cluster() {
+        let parse = |arguments: &[&str]| Line::try_parse_from(["weft"].iter().chain(arguments));
+        let cluster = |arguments: &[&str]| {
+            let command = parse(arguments).ok().unwrap().command;
+            command
+                .cluster()
+                .map(|cluster| (command.data, cluster.meta))
+        };
+        assert_eq!(cluster(&["--meta"]).unwrap(), (false, None));
+        let at = |data| (data, Some("h:1".to_owned()));
+        assert_eq!(cluster(&["--meta", "h:1"]).unwrap(), at(false));
+        assert_eq!(cluster(&["--data", "--meta", "h:1"]).unwrap(), at(true));
+        assert_eq!(cluster(&["--meta", "--dir", "d"]).unwrap(), (false, None));
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["--meta", "--wait", "3"]).is_err());
+        for refused in [&["--data", "--meta"][..], &["--meta", "h:1", "--dir", "d"]] {
+            assert_eq!(cluster(refused).unwrap_err().exit_code(), 2);
+        }
+    }
 }

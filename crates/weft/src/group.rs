@@ -2,6 +2,7 @@
 //! nobody can be elected any more.
 
 use crate::error::{Error, Result};
+use crate::groups;
 use crate::output::{say, show};
 use crate::status::role_name;
 use crate::table;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use weft_env::Env;
+use weft_types::GroupId;
 use weft_wire::proto::group_member::Role;
 use weft_wire::proto::{
     AdmitMemberRequest, DismissMemberRequest, ForceMemberRequest, Group, GroupMember,
@@ -29,6 +31,9 @@ const TAKEOVER_PATIENCE: Duration = Duration::from_secs(15);
 pub struct GroupCommand {
     #[command(subcommand)]
     what: GroupWhat,
+    /// Which replica group, where there are several.
+    #[arg(long, global = true, value_name = "NUMBER", default_value_t = 0)]
+    group: u32,
 }
 
 #[derive(Subcommand)]
@@ -76,9 +81,10 @@ enum GroupWhat {
 /// # Errors
 /// If no metadata server answers, or the group refuses (the message says why, and what to do).
 pub async fn run(env: Env, command: GroupCommand) -> Result<()> {
+    let group = GroupId(command.group);
     match command.what {
         GroupWhat::Status { json, cluster } => {
-            let known = Known::of(&env, &cluster).await?;
+            let known = Known::of(&env, &cluster, group).await?;
             match json {
                 true => say!("{}", known.to_json()),
                 false => show!("{}", known.to_text()),
@@ -88,13 +94,13 @@ pub async fn run(env: Env, command: GroupCommand) -> Result<()> {
             address,
             wait,
             cluster,
-        } => add(&env, &cluster, address, wait).await,
-        GroupWhat::Remove { member, cluster } => remove(&env, &cluster, member).await,
+        } => add(&env, (&cluster, group), address, wait).await,
+        GroupWhat::Remove { member, cluster } => remove(&env, (&cluster, group), member).await,
         GroupWhat::Force {
             member,
             yes,
             cluster,
-        } => force(&env, &cluster, member, yes).await,
+        } => force(&env, (&cluster, group), member, yes).await,
     }
 }
 
@@ -114,9 +120,34 @@ async fn ask(env: &Env, address: &str) -> Option<GroupStatusReply> {
 }
 
 impl Known {
-    /// Asks all members that can be found.
-    async fn of(env: &Env, cluster: &Where) -> Result<Known> {
-        let named = cluster.meta_addresses()?;
+    /// Asks all members of a group that can be found.
+    async fn of(env: &Env, cluster: &Where, group: GroupId) -> Result<Known> {
+        let known = Known::among(env, cluster.meta_addresses()?, group).await?;
+        if !known.said.is_empty() {
+            return Ok(known);
+        }
+        // Those that were named are of other groups: the view says where this one's are.
+        let view = cluster.connect(env).await?.status().await?.view;
+        let view = view.unwrap_or_default();
+        let Some(record) = view.groups.iter().find(|of| of.id == group.0) else {
+            let ids: Vec<String> = groups::ids(&view).iter().map(GroupId::to_string).collect();
+            return Err(Error::Usage(format!(
+                "the cluster has no group {group}; it has {}",
+                ids.join(", ")
+            )));
+        };
+        let members = record.members.iter();
+        let named = members.map(|member| member.address.clone()).collect();
+        let mut known = Known::among(env, named, group).await?;
+        if known.said.is_empty() {
+            known.record = record.clone();
+        }
+        Ok(known)
+    }
+
+    /// Asks those that are named, and those that they name. None may be of this group.
+    async fn among(env: &Env, named: Vec<String>, group: GroupId) -> Result<Known> {
+        let mut answers_at_all = false;
         let mut known = Known {
             record: Group::default(),
             said: BTreeMap::new(),
@@ -129,6 +160,11 @@ impl Known {
             let answers = next.iter().map(|address| ask(env, address));
             for reply in futures_util::future::join_all(answers).await {
                 let Some(reply) = reply else { continue };
+                answers_at_all = true;
+                // Members of other groups have the same numbers.
+                if reply.group != group.0 {
+                    continue;
+                }
                 if let Some(record) = &reply.record
                     && reply.view_version >= version
                 {
@@ -143,7 +179,7 @@ impl Known {
                 .filter(|address| !address.is_empty() && !asked.contains(address))
                 .collect();
         }
-        if known.said.is_empty() {
+        if !answers_at_all {
             return Err(Error::Unreachable(format!(
                 "no metadata server answers (asked: {})",
                 named.join(", ")
@@ -289,8 +325,16 @@ fn notes(said: &GroupStatusReply) -> String {
     notes.join("; ")
 }
 
-async fn add(env: &Env, cluster: &Where, address: String, wait: bool) -> Result<()> {
-    let tool = cluster.connect(env).await?;
+/// Which cluster, and which of its groups.
+type Which<'a> = (&'a Where, GroupId);
+
+/// What asks the group's active.
+async fn tool_of(env: &Env, (cluster, group): Which<'_>) -> Result<Tool> {
+    cluster.connect(env).await?.of_group(group).await
+}
+
+async fn add(env: &Env, which: Which<'_>, address: String, wait: bool) -> Result<()> {
+    let tool = tool_of(env, which).await?;
     let request = AdmitMemberRequest {
         address: address.clone(),
     };
@@ -307,7 +351,7 @@ async fn add(env: &Env, cluster: &Where, address: String, wait: bool) -> Result<
     }
     let mut shown = String::new();
     loop {
-        let known = Known::of(env, cluster).await?;
+        let known = Known::of(env, which.0, which.1).await?;
         let member = known.member(id)?;
         if member.role() != Role::Junior {
             return say!("member {id} is a standby: it has all, and counts");
@@ -331,8 +375,8 @@ async fn add(env: &Env, cluster: &Where, address: String, wait: bool) -> Result<
     }
 }
 
-async fn remove(env: &Env, cluster: &Where, member: u32) -> Result<()> {
-    let address = Known::of(env, cluster)
+async fn remove(env: &Env, which: Which<'_>, member: u32) -> Result<()> {
+    let address = Known::of(env, which.0, which.1)
         .await?
         .member(member)?
         .address
@@ -341,7 +385,7 @@ async fn remove(env: &Env, cluster: &Where, member: u32) -> Result<()> {
     let mut has_yielded = false;
     loop {
         let asked = async {
-            let tool = cluster.connect(env).await?;
+            let tool = tool_of(env, which).await?;
             tool.call(&DismissMemberRequest { member }).await
         };
         match asked.await {
@@ -373,8 +417,8 @@ async fn remove(env: &Env, cluster: &Where, member: u32) -> Result<()> {
     )
 }
 
-async fn force(env: &Env, cluster: &Where, member: u32, yes: bool) -> Result<()> {
-    let known = Known::of(env, cluster).await?;
+async fn force(env: &Env, which: Which<'_>, member: u32, yes: bool) -> Result<()> {
+    let known = Known::of(env, which.0, which.1).await?;
     let named = known.member(member)?;
     if let Some(active) = known.active() {
         return Err(Error::Usage(format!(
@@ -403,7 +447,7 @@ async fn force(env: &Env, cluster: &Where, member: u32, yes: bool) -> Result<()>
                 .into(),
         ));
     }
-    let tool = Tool::connect(env, &named.address).await?;
+    let tool = Tool::connect_of(env, which.1, &named.address).await?;
     let reply = tool.call(&ForceMemberRequest { member }).await?;
     say!(
         "member {member} leads since epoch {}, with all up to batch {}. The others are juniors now: those that come \

@@ -2,17 +2,25 @@
 //! range by range; and an operator's word that its present content is to be read again.
 
 use crate::error::{Error, Result};
+use crate::groups::{self, Groups};
 use crate::mounts;
 use crate::output::{say, show};
 use crate::table;
 use crate::tool::{Where, connect_first};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 use weft_env::Env;
+use weft_fsck::Survey;
+use weft_types::{FIRST_GROUP, GroupId, Ino};
 use weft_wire::proto::{AcknowledgeRequest, Loss, LossesReply, LossesRequest};
+
+/// Names of each group that are looked at for the paths of lost files: some seconds.
+const NAMES_MAX: u64 = 2_000_000;
 
 /// `weft losses`
 #[derive(Args)]
@@ -69,14 +77,66 @@ pub async fn run(env: Env, command: LossesCommand) -> Result<()> {
     if let Some(What::Acknowledge(options)) = command.what {
         return acknowledge(env, options).await;
     }
-    let tool = command.cluster.connect(&env).await?;
-    let reply = tool.call(&LossesRequest {}).await?;
+    let groups = Groups::of(command.cluster.connect(&env).await?).await?;
+    let first = groups.tool(FIRST_GROUP).await?;
+    let mut reply = first.call(&LossesRequest {}).await?;
+    if groups.are_several() {
+        locate(&groups, &mut reply.losses).await?;
+    }
     if command.json {
         say!("{}", to_json(&reply))?;
     } else {
         show!("{}", to_text(&reply))?;
     }
     unknown(&reply.unknown_pairs)
+}
+
+/// The first group knows of its own files only where in them a range is, and no path that leads through others:
+/// each group is asked about its files, and the names are looked for in all.
+async fn locate(groups: &Groups, losses: &mut [Loss]) -> Result<()> {
+    let ino_of = |loss: &Loss| Ino(loss.object.unwrap_or_default().ino);
+    let wanted: BTreeSet<Ino> = losses.iter().map(ino_of).collect();
+    let holders: BTreeSet<GroupId> = wanted
+        .iter()
+        .map(|ino| groups::of_inode(&groups.view, *ino))
+        .filter(|group| *group != FIRST_GROUP)
+        .collect();
+    for group in holders {
+        let told = groups.tool(group).await?.call(&LossesRequest {}).await?;
+        let is_same = |loss: &Loss, other: &Loss| {
+            let range = |loss: &Loss| (loss.pair, loss.object, loss.start, loss.end);
+            range(loss) == range(other)
+        };
+        let of_group = losses.iter_mut();
+        let of_group =
+            of_group.filter(|loss| groups::of_inode(&groups.view, ino_of(loss)) == group);
+        for loss in of_group {
+            if let Some(same) = told.losses.iter().find(|other| is_same(loss, other)) {
+                (loss.file_start, loss.file_end) = (same.file_start, same.file_end);
+            }
+        }
+    }
+    let unnamed = losses.iter().filter(|loss| loss.path.is_empty());
+    let unnamed: BTreeSet<Ino> = unnamed.map(ino_of).collect();
+    if unnamed.is_empty() {
+        return Ok(());
+    }
+    let survey = Survey::of(groups, &groups.ids()).await?;
+    let named = weft_fsck::find_names(&survey, &unnamed, NAMES_MAX).await?;
+    let mut paths: BTreeMap<Ino, Vec<u8>> = BTreeMap::new();
+    for (ino, name) in named {
+        if let Some(mut path) = weft_fsck::path_of(&survey, Ino(name.directory)).await? {
+            path.push(b'/');
+            path.extend_from_slice(&name.name);
+            paths.insert(ino, path);
+        }
+    }
+    for loss in losses.iter_mut() {
+        if let Some(path) = paths.get(&ino_of(loss)) {
+            loss.path = path.clone().into();
+        }
+    }
+    Ok(())
 }
 
 async fn acknowledge(env: Env, options: AcknowledgeOptions) -> Result<()> {
@@ -87,10 +147,22 @@ async fn acknowledge(env: Env, options: AcknowledgeOptions) -> Result<()> {
     let tool = match &options.file {
         Some(file) => {
             let (mount, inside) = mounts::of_path(file)?;
-            request.path = inside.as_os_str().as_bytes().to_vec().into();
-            connect_first(&env, &mount.meta_addresses()).await?
+            let tool = connect_first(&env, &mount.meta_addresses()).await?;
+            let groups = Groups::of(tool).await?;
+            let (found, _) = groups.explain(inside.as_os_str().as_bytes()).await?;
+            let attr = found.inode.and_then(|inode| inode.attr);
+            request.ino = attr.map_or(0, |attr| attr.ino);
+            if request.ino == 0 {
+                // It would mean all files.
+                return Err(Error::Failed(format!(
+                    "the metadata service does not say which inode {} is",
+                    file.display()
+                )));
+            }
+            // Its servers' answers are the same whichever group asks them.
+            groups.tool(FIRST_GROUP).await?
         }
-        None => options.cluster.connect(&env).await?,
+        None => Rc::new(options.cluster.connect(&env).await?),
     };
     let reply = tool.call(&request).await?;
     match reply.ranges {

@@ -17,6 +17,7 @@ mod explain;
 mod exposure;
 mod fsck;
 mod group;
+mod groups;
 mod jobs;
 mod losses;
 mod mounts;
@@ -84,7 +85,7 @@ enum Command {
     Rebalance(pair::RebalanceCommand),
     /// Reads and checks all data, heals what is bad.
     Scrub(scrub::ScrubCommand),
-    /// Compares the copies.
+    /// Checks the name space, or compares the copies.
     Fsck(fsck::FsckCommand),
     /// How long a cluster would keep its data under each protocol.
     Reliability(reliability::ReliabilityCommand),

@@ -1,6 +1,7 @@
 //! `weft policy`: how files made in a directory will lie on the pairs.
 
 use crate::error::{Error, Result, Tried};
+use crate::groups::Groups;
 use crate::jobs;
 use crate::mounts;
 use crate::output::{say, show};
@@ -161,6 +162,21 @@ async fn client_of(env: &Env, path: &Path) -> Result<(Client, u64)> {
     Ok((client, ino))
 }
 
+/// A tree is laid otherwise by a job, which walks over one group's files only: that it would be refused is said
+/// before anything is set.
+async fn check_one_group(env: &Env, directory: &Path) -> Result<()> {
+    let (mount, _) = mounts::of_path(directory)?;
+    let groups = Groups::of(connect_first(env, &mount.meta_addresses()).await?).await?;
+    match groups.are_several() {
+        false => Ok(()),
+        true => Err(Error::Usage(
+            "--recursive: this cluster has several groups of metadata servers, and jobs walk over one group's files \
+             only. Nothing was set; set the policy of each directory without --recursive"
+                .into(),
+        )),
+    }
+}
+
 fn caller() -> Cred {
     Cred {
         uid: rustix::process::geteuid().as_raw(),
@@ -225,6 +241,9 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
                 return Err(Error::Usage(
                     "nothing to set: --protocol, --stripe-unit, --width or --durability".into(),
                 ));
+            }
+            if recursive {
+                check_one_group(&env, &directory).await?;
             }
             let protocol = protocol.map(ProtocolName::to_proto);
             let (client, ino) = client_of(&env, &directory).await?;

@@ -1,13 +1,17 @@
 //! `weft status`: pairs, states, epochs, space, rates, recovery.
 
 use crate::error::Result;
+use crate::groups::Groups;
 use crate::output::{say, show};
 use crate::table;
 use crate::tool::Where;
 use clap::Args;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use weft_env::Env;
+use weft_types::FIRST_GROUP;
 use weft_wire::proto::group_member::Role;
 use weft_wire::proto::pair_state::Mode;
 use weft_wire::proto::{Group, MemberReport, MemberStatus, PairState, PairStatus, StatusReply};
@@ -30,22 +34,23 @@ pub struct StatusCommand {
 /// # Errors
 /// If no metadata server answers.
 pub async fn run(env: Env, command: StatusCommand) -> Result<()> {
-    let tool = command.cluster.connect(&env).await?;
-    let before = tool.status().await?;
+    let groups = Groups::of(command.cluster.connect(&env).await?).await?;
     let start = env.now();
     env.sleep(RATE_INTERVAL).await;
-    let reply = tool.status().await?;
+    let reply = groups.tool(FIRST_GROUP).await?.status().await?;
+    let before = &groups.status;
     let elapsed = env.now().since(start).as_secs_f64();
-    let rates = rates(&before, &reply, elapsed);
+    let rates = rates(before, &reply, elapsed);
+    let others = others(&groups).await;
     if command.json {
-        let mut object = to_json(&reply);
+        let mut object = to_json_with(&reply, &others);
         for (pair, rates) in rates.iter().enumerate() {
             object["pairs"][pair]["read_bytes_per_second"] = json!(rates.0);
             object["pairs"][pair]["written_bytes_per_second"] = json!(rates.1);
         }
         say!("{object}")?;
     } else {
-        show!("{}", to_text(&reply))?;
+        show!("{}", to_text_with(&reply, &others))?;
         for (pair, (read, written)) in reply.pairs.iter().zip(rates) {
             say!(
                 "pair {}: {}/s read, {}/s written",
@@ -56,6 +61,20 @@ pub async fn run(env: Env, command: StatusCommand) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the groups besides the first say of themselves, or why they do not.
+type Others = BTreeMap<u32, std::result::Result<StatusReply, String>>;
+
+/// Asks them all at once.
+async fn others(groups: &Groups) -> Others {
+    let others = groups.ids().into_iter();
+    let others = others.filter(|group| *group != FIRST_GROUP);
+    let asked = others.map(|group| async move {
+        let asking = async { groups.tool(group).await?.status().await };
+        (group.0, asking.await.map_err(|error| error.to_string()))
+    });
+    join_all(asked).await.into_iter().collect()
 }
 
 /// Bytes a second read from and written to each pair; a copy counts as written once.
@@ -201,17 +220,61 @@ fn seconds_left(report: &MemberReport) -> Option<f64> {
 
 /// For people.
 pub fn to_text(reply: &StatusReply) -> String {
-    let view = reply.view.clone().unwrap_or_default();
-    let mut out = format!(
-        "cluster {}, metadata epoch {}, sn {}: {} inodes, {} sessions, {} objects to be deleted, {} of memory\n",
-        view.cluster_id,
-        reply.epoch,
-        reply.sn,
+    to_text_with(reply, &Others::new())
+}
+
+/// What there is in one group, or in all.
+fn counts_in_words(reply: &StatusReply) -> String {
+    format!(
+        "{} inodes, {} sessions, {} objects to be deleted, {} of memory",
         reply.inodes,
         reply.sessions,
         reply.deletions_queued,
         table::bytes(reply.memory_bytes),
-    );
+    )
+}
+
+/// What there is in all groups that answer. A client has a session with the first group, and with those others
+/// that it has needed: the first one's are the number of clients.
+fn sum(reply: &StatusReply, others: &Others) -> StatusReply {
+    let mut sum = StatusReply {
+        inodes: reply.inodes,
+        sessions: reply.sessions,
+        deletions_queued: reply.deletions_queued,
+        memory_bytes: reply.memory_bytes,
+        ..StatusReply::default()
+    };
+    for other in others.values().flatten() {
+        sum.inodes += other.inodes;
+        sum.deletions_queued += other.deletions_queued;
+        sum.memory_bytes += other.memory_bytes;
+    }
+    sum
+}
+
+fn to_text_with(reply: &StatusReply, others: &Others) -> String {
+    let view = reply.view.clone().unwrap_or_default();
+    let mut out = if others.is_empty() {
+        format!(
+            "cluster {}, metadata epoch {}, sn {}: {}\n",
+            view.cluster_id,
+            reply.epoch,
+            reply.sn,
+            counts_in_words(reply)
+        )
+    } else {
+        let silent = others.values().filter(|other| other.is_err()).count();
+        let without = match silent {
+            0 => String::new(),
+            silent => format!(" (without {silent} groups, which do not answer)"),
+        };
+        format!(
+            "cluster {}, {} metadata groups: {}{without}\n",
+            view.cluster_id,
+            others.len() + 1,
+            counts_in_words(&sum(reply, others))
+        )
+    };
     for group in &view.groups {
         let members = group.members.iter().map(|member| {
             let role = role_name(member.role());
@@ -219,6 +282,20 @@ pub fn to_text(reply: &StatusReply) -> String {
         });
         let members: Vec<String> = members.collect();
         out += &format!("metadata group {}: {}\n", group.id, members.join(", "));
+        let said = match group.id {
+            _ if others.is_empty() => continue,
+            id if id == FIRST_GROUP.0 => Ok(reply),
+            id => others.get(&id).map_or(Ok(reply), |other| other.as_ref()),
+        };
+        out += &match said {
+            Ok(said) => format!(
+                "  epoch {}, sn {}: {}\n",
+                said.epoch,
+                said.sn,
+                counts_in_words(said)
+            ),
+            Err(why) => format!("  DOES NOT ANSWER: {why}\n"),
+        };
     }
     out += "\n";
     let mut rows = Vec::new();
@@ -283,6 +360,26 @@ pub fn to_text(reply: &StatusReply) -> String {
 
 /// For programs.
 pub fn to_json(reply: &StatusReply) -> Value {
+    to_json_with(reply, &Others::new())
+}
+
+/// With several groups: of each what is its own.
+fn add_counts(object: &mut Value, said: std::result::Result<&StatusReply, &String>) {
+    object["answers"] = json!(said.is_ok());
+    match said {
+        Ok(said) => {
+            object["sn"] = json!(said.sn);
+            object["inodes"] = json!(said.inodes);
+            object["sessions"] = json!(said.sessions);
+            object["deletions_queued"] = json!(said.deletions_queued);
+            object["memory_bytes"] = json!(said.memory_bytes);
+            object["digest"] = json!(said.digest);
+        }
+        Err(why) => object["why"] = json!(why),
+    }
+}
+
+fn to_json_with(reply: &StatusReply, others: &Others) -> Value {
     let view = reply.view.clone().unwrap_or_default();
     let member = |state: &PairState, one: &MemberStatus| {
         let report = one.report.clone().unwrap_or_default();
@@ -331,16 +428,26 @@ pub fn to_json(reply: &StatusReply) -> Value {
             })
         })
         .collect();
+    let groups = view.groups.iter().map(|group| {
+        let mut object = group_to_json(group);
+        if group.id == FIRST_GROUP.0 && !others.is_empty() {
+            add_counts(&mut object, Ok(reply));
+        } else if let Some(other) = others.get(&group.id) {
+            add_counts(&mut object, other.as_ref());
+        }
+        object
+    });
+    let sum = sum(reply, others);
     json!({
         "cluster": view.cluster_id,
         "epoch": reply.epoch,
         "sn": reply.sn,
-        "inodes": reply.inodes,
-        "sessions": reply.sessions,
-        "deletions_queued": reply.deletions_queued,
-        "memory_bytes": reply.memory_bytes,
+        "inodes": sum.inodes,
+        "sessions": sum.sessions,
+        "deletions_queued": sum.deletions_queued,
+        "memory_bytes": sum.memory_bytes,
         "digest": reply.digest,
-        "groups": view.groups.iter().map(group_to_json).collect::<Vec<Value>>(),
+        "groups": groups.collect::<Vec<Value>>(),
         "pairs": pairs,
         "jobs": reply.jobs.iter().map(crate::jobs::to_json).collect::<Vec<Value>>(),
     })
@@ -349,6 +456,7 @@ pub fn to_json(reply: &StatusReply) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_wire::proto::View;
 
     fn pair(mode: Mode, serving: u32, alive: [bool; 2]) -> PairStatus {
         let members = (0..2)
@@ -432,6 +540,55 @@ mod tests {
         assert!(text.contains("2.0 MiB of 1 objects lost"), "{text}");
         let json = to_json(&reply);
         assert_eq!(json["pairs"][0]["members"][0]["lost_ranges"], 2);
+    }
+
+    #[test]
+    fn each_group_is_told_and_what_there_is_in_all() {
+        let group = |id| Group {
+            id,
+            ..Group::default()
+        };
+        let reply = StatusReply {
+            view: Some(View {
+                cluster_id: "c".into(),
+                groups: vec![group(0), group(1), group(2)],
+                ..View::default()
+            }),
+            epoch: 3,
+            sn: 40,
+            inodes: 10,
+            sessions: 2,
+            deletions_queued: 1,
+            ..StatusReply::default()
+        };
+        // As it was with one group.
+        let alone = to_text(&reply);
+        let words = "cluster c, metadata epoch 3, sn 40: 10 inodes, 2 sessions, 1 objects to be deleted, 0 B of memory\n";
+        assert!(alone.starts_with(words), "{alone}");
+        assert!(to_json(&reply)["groups"][0].get("answers").is_none());
+
+        let second = StatusReply {
+            epoch: 5,
+            sn: 70,
+            inodes: 5,
+            sessions: 1,
+            ..StatusReply::default()
+        };
+        let others = Others::from([(1, Ok(second)), (2, Err("no one leads".into()))]);
+        let text = to_text_with(&reply, &others);
+        for part in [
+            "3 metadata groups: 15 inodes, 2 sessions, 1 objects",
+            "without 1 groups",
+            "  epoch 5, sn 70: 5 inodes, 1 sessions",
+            "DOES NOT ANSWER: no one leads",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let json = to_json_with(&reply, &others);
+        assert_eq!((&json["inodes"], &json["epoch"]), (&json!(15), &json!(3)));
+        assert_eq!(json["groups"][0]["inodes"], 10);
+        assert_eq!(json["groups"][1]["sn"], 70);
+        assert_eq!(json["groups"][2]["answers"], false);
     }
 
     #[test]

@@ -10,9 +10,11 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_env::{Env, Mono};
 use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Search, Terms};
+use weft_types::{FIRST_GROUP, GroupId};
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::{
     ExplainRequest, Identity, JobsRequest, LossesRequest, StatusReply, StatusRequest,
+    SurveyGroupRequest, SurveyInodesRequest, SurveyLookRequest, SurveyNamesRequest,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -96,18 +98,23 @@ impl Where {
 /// # Errors
 /// If none does.
 pub async fn connect_first(env: &Env, addresses: &[String]) -> Result<Tool> {
+    connect_to(env, FIRST_GROUP, addresses).await
+}
+
+/// The same for what this group is to be asked.
+async fn connect_to(env: &Env, group: GroupId, addresses: &[String]) -> Result<Tool> {
     if addresses.is_empty() {
         return Err(Error::Usage("the cluster has no metadata servers".into()));
     }
     let search = RefCell::new(Search::new(addresses.to_vec(), TERMS));
     let mut attempts = Attempts::new(env, CONNECT_PATIENCE);
-    let (local, refuse) = (local(env), refuse());
+    let (local, refuse) = (local(env, group), refuse());
     let mut why = None;
     // Each is tried once.
     while why.is_none() || search.borrow().rounds() == 0 || !attempts.is_empty() {
         match attempts.step(&search, &local, &refuse).await {
             Some((_, Ok(connection))) => {
-                return Ok(Tool::over(env, search.into_inner(), connection));
+                return Ok(Tool::over(env, group, search.into_inner(), connection));
             }
             Some((address, Err(error))) => why = Some(unreachable(&address, &error)),
             None => {}
@@ -120,14 +127,14 @@ fn unreachable(address: &str, error: &std::io::Error) -> Error {
     Error::Unreachable(format!("no Weft server answers at {address}: {error}"))
 }
 
-fn local(env: &Env) -> Local {
+fn local(env: &Env, group: GroupId) -> Local {
     Local {
         cluster_id: String::new(),
         identity: Identity {
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
-            group: 0,
+            group: group.0,
         },
     }
 }
@@ -147,14 +154,20 @@ fn is_question<R: Rpc>() -> bool {
         ExplainRequest::METHOD,
         JobsRequest::METHOD,
         LossesRequest::METHOD,
+        SurveyInodesRequest::METHOD,
+        SurveyNamesRequest::METHOD,
+        SurveyLookRequest::METHOD,
+        SurveyGroupRequest::METHOD,
     ]
     .contains(&R::METHOD)
 }
 
 /// A connection to one server, without a session. If that is a metadata server that does not lead, and
-/// a request needs the one that does, it goes there.
+/// a request needs the one that does, or another group's, it goes there.
 pub struct Tool {
     env: Env,
+    /// Whose active is asked.
+    group: GroupId,
     search: RefCell<Search>,
     connection: RefCell<Connection>,
     /// While nobody leads, a question waits this long.
@@ -167,17 +180,35 @@ impl Tool {
     /// # Errors
     /// [`Error::Unreachable`] if no server answers there.
     pub async fn connect(env: &Env, address: &str) -> Result<Tool> {
-        let connection = weft_rpc::connect(env, address, &local(env), refuse())
+        Tool::connect_of(env, FIRST_GROUP, address).await
+    }
+
+    /// The same for a member of this group.
+    ///
+    /// # Errors
+    /// As [`Tool::connect`].
+    pub async fn connect_of(env: &Env, group: GroupId, address: &str) -> Result<Tool> {
+        let connection = weft_rpc::connect(env, address, &local(env, group), refuse())
             .await
             .map_err(|error| unreachable(address, &error))?;
         let search = Search::new(vec![address.to_owned()], TERMS);
-        Ok(Tool::over(env, search, connection))
+        Ok(Tool::over(env, group, search, connection))
     }
 
-    fn over(env: &Env, mut search: Search, connection: Connection) -> Tool {
+    /// The same for another group: whoever of the known metadata servers answers first says where it is.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] if none answers.
+    pub async fn of_group(&self, group: GroupId) -> Result<Tool> {
+        let addresses = self.search.borrow().addresses();
+        connect_to(&self.env, group, &addresses).await
+    }
+
+    fn over(env: &Env, group: GroupId, mut search: Search, connection: Connection) -> Tool {
         search.connected(connection.peer(), Vec::new(), env.now());
         Tool {
             env: env.clone(),
+            group,
             search: RefCell::new(search),
             connection: RefCell::new(connection),
             leader_patience: LEADER_PATIENCE,
@@ -204,7 +235,7 @@ impl Tool {
             let address = connection.peer();
             let call = connection.call(request, weft_rpc::Payload::none());
             let call = self.env.timeout(PATIENCE, call);
-            let (search, local) = (&self.search, local(&self.env));
+            let (search, local) = (&self.search, local(&self.env, self.group));
             let asked = weft_rpc::while_active(&self.env, &connection, search, &local, call).await;
             let left = match asked {
                 Ok(Ok(Ok((reply, _)))) => return Ok(reply),
@@ -248,7 +279,7 @@ impl Tool {
         from.close("it does not lead");
         let now = self.env.now();
         self.search.borrow_mut().not_served(from.peer(), why, now);
-        let (local, refuse) = (local(&self.env), refuse());
+        let (local, refuse) = (local(&self.env, self.group), refuse());
         while self.env.now() < deadline {
             if !self.connection.borrow().same(from) {
                 // Another question of this tool has found it.
@@ -261,8 +292,12 @@ impl Tool {
             }
         }
         let asked = self.search.borrow().addresses().join(", ");
+        let of = match self.group {
+            FIRST_GROUP => String::new(),
+            group => format!(" group {group}"),
+        };
         Err(Error::Unreachable(format!(
-            "no metadata server leads now (asked: {asked}): look at `weft status --meta ADDRESS` of \
+            "no metadata server leads{of} now (asked: {asked}): look at `weft status --meta ADDRESS` of \
              each, or wait"
         )))
     }
@@ -309,7 +344,7 @@ mod tests {
                 }),
             }
         });
-        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env), |_| {}, handler);
+        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env, FIRST_GROUP), |_| {}, handler);
         (serving.await.unwrap(), asked)
     }
 
@@ -371,11 +406,51 @@ mod tests {
         .unwrap();
     }
 
+    /// A server of a group, that sends whoever wants another one's to `other`.
+    async fn server_of(env: &Env, group: GroupId, other: Option<String>) -> String {
+        let handler: Handler = Rc::new(move |connection: &Connection, request| {
+            let wanted = connection.identity().group;
+            if wanted != group.0 {
+                return request.replier.fail(Failed::NotActive {
+                    active: other.clone().unwrap_or_default(),
+                    members: Vec::new(),
+                });
+            }
+            let reply = StatusReply {
+                epoch: u64::from(group.0) + 100,
+                ..StatusReply::default()
+            };
+            request
+                .replier
+                .send::<StatusRequest>(&reply, Payload::none());
+        });
+        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env, group), |_| {}, handler);
+        serving.await.unwrap()
+    }
+
+    #[test]
+    fn each_group_is_found_whichever_was_named() {
+        weft_env::real::run(async |env| {
+            let second = server_of(&env, GroupId(1), None).await;
+            let first = server_of(&env, GroupId(0), Some(second)).await;
+            let tool = connect_first(&env, &[first]).await.unwrap();
+            assert_eq!(tool.status().await.unwrap().epoch, 100);
+            let second = tool.of_group(GroupId(1)).await.unwrap();
+            assert_eq!(second.status().await.unwrap().epoch, 101);
+            let mut third = tool.of_group(GroupId(2)).await.unwrap();
+            third.leader_patience = Duration::from_millis(100);
+            let why = third.status().await.unwrap_err();
+            assert_eq!(why.exit_code(), 3);
+            assert!(why.to_string().contains("leads group 2"), "{why}");
+        })
+        .unwrap();
+    }
+
     /// A server that shakes hands, and answers nothing.
     async fn stuck(env: &Env) -> String {
         let unanswered = RefCell::new(Vec::new());
         let handler: Handler = Rc::new(move |_, request| unanswered.borrow_mut().push(request));
-        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env), |_| {}, handler);
+        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env, FIRST_GROUP), |_| {}, handler);
         serving.await.unwrap()
     }
 

@@ -192,7 +192,7 @@ impl<'a> Transaction<'a> {
         Transaction {
             meta,
             asked,
-            id: core.running.begin(home, core.epoch),
+            id: core.running.begin(home, core.epoch, meta.env.now()),
             own: Vec::new(),
             others: BTreeSet::new(),
             told: Vec::new(),
@@ -361,6 +361,7 @@ impl<'a> Transaction<'a> {
             return Err(Errno(reply.failure_errno as i32).into());
         }
         core.running.end(self.id);
+        core.running.tells(self.id, meta.env.now());
         meta.retry_transaction(core, self.id);
         let grants: Vec<Ino> = touched
             .iter()
@@ -486,7 +487,11 @@ async fn finish(meta: Rc<Meta>, id: TransactionId, others: BTreeSet<GroupId>, do
                     group: group.0,
                     transactions: vec![transaction_to(id)],
                 };
-                meta.apply_own(&mut meta.core.borrow_mut(), Op::Forget(forget));
+                let core = &mut *meta.core.borrow_mut();
+                meta.apply_own(core, Op::Forget(forget));
+                if !core.state.is_decided(id) {
+                    core.running.told(id);
+                }
             }
         }
     });
@@ -494,8 +499,9 @@ async fn finish(meta: Rc<Meta>, id: TransactionId, others: BTreeSet<GroupId>, do
 }
 
 /// Goes on with what earlier reigns had decided, and others may not have heard.
-pub(crate) fn finish_decided(meta: &Rc<Meta>, core: &Core) {
+pub(crate) fn finish_decided(meta: &Rc<Meta>, core: &mut Core) {
     for (id, others) in core.state.decided() {
+        core.running.tells(id, meta.env.now());
         let others = others.into_iter().collect();
         meta.spawn("finish", finish(meta.clone(), id, others, true));
     }

@@ -3,7 +3,7 @@
 
 use crate::reign::Core;
 use crate::revocations::Again;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use weft_env::Mono;
 use weft_namespace::Locked;
 use weft_types::{Epoch, GroupId, Ino, Operation, SessionId, TransactionId};
@@ -14,7 +14,10 @@ pub(crate) struct Running {
     /// What this group's own transactions have locked here.
     pub own: Locked,
     last: u64,
-    undecided: BTreeSet<TransactionId>,
+    /// Since when each is attempted.
+    undecided: BTreeMap<TransactionId, Mono>,
+    /// Since when others are told of what is decided, or were begun to be told by this reign.
+    decided: BTreeMap<TransactionId, Mono>,
     /// Changes that are transactions now, and copies of them that have come since.
     changes: BTreeMap<(SessionId, Operation), Vec<Again>>,
     /// Since when parts of other groups' transactions wait here for the outcome, or when it was asked for last.
@@ -23,14 +26,14 @@ pub(crate) struct Running {
 
 impl Running {
     /// Numbers a new transaction.
-    pub(super) fn begin(&mut self, home: GroupId, epoch: Epoch) -> TransactionId {
+    pub(super) fn begin(&mut self, home: GroupId, epoch: Epoch, now: Mono) -> TransactionId {
         self.last += 1;
         let id = TransactionId {
             home,
             epoch,
             number: self.last,
         };
-        self.undecided.insert(id);
+        self.undecided.insert(id, now);
         id
     }
 
@@ -42,7 +45,27 @@ impl Running {
 
     /// Nobody knows yet what becomes of it.
     pub(super) fn is_undecided(&self, id: TransactionId) -> bool {
-        self.undecided.contains(&id)
+        self.undecided.contains_key(&id)
+    }
+
+    /// Others are told of it from now on.
+    pub(super) fn tells(&mut self, id: TransactionId, now: Mono) {
+        self.decided.insert(id, now);
+    }
+
+    /// All have been told.
+    pub(super) fn told(&mut self, id: TransactionId) {
+        self.decided.remove(&id);
+    }
+
+    /// What this group has not decided yet, and since when each is attempted.
+    pub(crate) fn undecided(&self) -> impl Iterator<Item = (TransactionId, Mono)> + '_ {
+        self.undecided.iter().map(|(id, since)| (*id, *since))
+    }
+
+    /// Since when others are told of what this group has decided.
+    pub(crate) fn decided_at(&self, id: TransactionId) -> Option<Mono> {
+        self.decided.get(&id).copied()
     }
 
     /// Notes a change as being a transaction from now on. If it is one already `again` is kept, to be

@@ -51,7 +51,7 @@ impl State {
     }
 
     /// What a plain name stands for.
-    pub(super) fn found(&self, directory: Ino, name: &[u8]) -> Option<Ino> {
+    pub(crate) fn found(&self, directory: Ino, name: &[u8]) -> Option<Ino> {
         let (_, directory) = self.directory(directory).ok()?;
         match Name::parse(name) {
             Ok(Name::Plain(name)) => directory.find(name).map(|(_, ino)| ino),

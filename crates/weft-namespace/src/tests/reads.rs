@@ -1,4 +1,5 @@
 use super::*;
+use crate::Resolved;
 use crate::{EXECUTE, READ, WRITE};
 
 #[test]
@@ -109,7 +110,16 @@ fn paths_for_tools() {
     let up = symlink(e, "up", "../../d/./e");
     symlink(ROOT_INO, "loop", "loop/x");
     symlink(ROOT_INO, "away", "/etc");
-    let resolve = |path: &str| w.state.resolve(path.as_bytes());
+    let resolve = |path: &str| {
+        let whole = proto::Elsewhere {
+            rest: path.to_owned().into(),
+            ..proto::Elsewhere::default()
+        };
+        match w.state.resolve(&whole)? {
+            Resolved::Here(ino) => Ok(ino),
+            elsewhere => panic!("{elsewhere:?}"),
+        }
+    };
     assert_eq!(resolve(""), Ok(ROOT_INO));
     assert_eq!(resolve("//"), Ok(ROOT_INO));
     assert_eq!(resolve("/d/e/f"), Ok(f));

@@ -17,7 +17,7 @@ use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
 
 /// The cluster's id.
-pub(super) const CLUSTER: &str = "sim";
+pub(crate) const CLUSTER: &str = "sim";
 /// Where a data server keeps what it has.
 pub(super) const DATA_DIR: &str = "/srv/data";
 /// What a client had sent when it died takes effect within this time: cuts that hold it end, and so

@@ -38,6 +38,8 @@ pub struct Options {
     pub groups: u32,
     /// Metadata servers of each group. (Seeds say nothing of that, or those that are kept would mean something else.)
     pub members: u32,
+    /// The name space is checked all the time.
+    pub checks: bool,
 }
 
 impl Default for Options {
@@ -50,6 +52,7 @@ impl Default for Options {
             pairs: None,
             groups: 1,
             members: 1,
+            checks: false,
         }
     }
 }
@@ -248,11 +251,13 @@ fn scenario(
     let storm = options.storm.map(|kind| vec![kind]);
     let kinds = storm.or_else(|| options.kinds.clone());
     let pause_ms = options.storm.map(|_| STORM_PAUSE_MS);
+    let checks = options.checks;
     let driven = cluster.clone();
     let drawn = noted.clone();
     let driven = world.block_on(async move {
         let cluster = driven;
-        let story = Box::pin(story(&cluster, kinds.as_deref(), pause_ms, &drawn));
+        let told = (kinds.as_deref(), pause_ms, checks);
+        let story = Box::pin(story(&cluster, told, &drawn));
         match select(story, Box::pin(watch(&cluster))).await {
             Either::Left((told, _)) => told.and_then(|()| cluster.verdict()),
             Either::Right((broken, _)) => Err(broken),
@@ -336,8 +341,7 @@ async fn watch(cluster: &Cluster) -> String {
 /// The clients work under faults; then all is healed, compared and read.
 async fn story(
     cluster: &Rc<Cluster>,
-    kinds: Option<&[Kind]>,
-    pause_ms: Option<u64>,
+    (kinds, pause_ms, checks): (Option<&[Kind]>, Option<u64>, bool),
     noted: &Rc<RefCell<Progress>>,
 ) -> Result<(), String> {
     cluster.start().await?;
@@ -348,7 +352,14 @@ async fn story(
     noted.borrow_mut().kinds = faults.kinds().to_vec();
     let until = cluster.world.now() + FAULTS_FOR;
     let operator = Operator::new(cluster);
-    join(operator.work(until), faults.run(until)).await;
+    let checked = async {
+        match checks {
+            true => invariants::one_tree::while_clients_work(cluster, until).await,
+            false => Ok(()),
+        }
+    };
+    let worked = join(operator.work(until), faults.run(until));
+    join(worked, checked).await.1?;
     noted.borrow_mut().happened = Some(faults.happened());
     let until = cluster.world.now() + CLIENTS_FOR;
     while !cluster.clients_are_done() {
@@ -361,6 +372,9 @@ async fn story(
     operator.finish().await?;
     cluster.settle().await?;
     invariants::objects_named::check(cluster).await?;
+    if cluster.groups() > 1 {
+        invariants::one_tree::check(cluster).await?;
+    }
     super::scrub::run(cluster).await?;
     let copies = invariants::copies_equal::check(cluster).await;
     invariants::losses_named::acknowledge(cluster).await?;

@@ -12,6 +12,7 @@ pub mod no_two_lead;
 pub mod no_two_serve;
 pub mod no_unexpected_logs;
 pub mod objects_named;
+pub mod one_tree;
 pub mod reads_linearize;
 
 use crate::cluster::builder::Cluster;

@@ -81,6 +81,12 @@ impl Cluster {
             .map(|member| self.meta_address(member))
     }
 
+    /// The same for any group, of several.
+    pub(crate) fn active_address_of(&self, group: usize) -> Option<String> {
+        let active = self.active(group)?;
+        Some(self.meta_address(active))
+    }
+
     /// Starts (or starts again) a metadata server.
     pub fn start_meta(&self, member: usize) {
         let settings = self.meta_settings(member);
