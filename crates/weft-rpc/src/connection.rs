@@ -1,6 +1,6 @@
 //! One connection: frames in and out, calls waiting for their answers.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use prost::Message;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,6 +23,11 @@ const OUTGOING_BYTES_MAX: usize = 16 << 20;
 /// What the reader asks the socket for at a time: many small frames come in one call, and little of
 /// a large payload has to be copied out of it.
 const READ_BUFFER_BYTES: usize = 32 << 10;
+/// With less room than this in the buffer it is made larger, or begun anew, before the socket is asked.
+const READ_ROOM_BYTES: usize = 4 << 10;
+/// What is no longer than this is copied out of the buffer, which is used again at once. A slice would keep all
+/// of the buffer for as long as somebody keeps the slice: a name in a batch that waits, say, 32 KiB.
+const COPIED_BYTES_MAX: usize = 8 << 10;
 /// Slices handed to the socket in one call (Linux takes up to 1024).
 const SLICES_MAX: usize = 64;
 
@@ -659,7 +664,10 @@ impl FrameReader {
     async fn fill(&mut self, bytes: usize) -> Result<bool, ReadError> {
         while self.buffer.len() < bytes {
             let missing = bytes - self.buffer.len();
-            self.buffer.reserve(missing.max(READ_BUFFER_BYTES));
+            let room = self.buffer.capacity() - self.buffer.len();
+            if room < missing.max(READ_ROOM_BYTES) {
+                self.buffer.reserve(missing.max(READ_BUFFER_BYTES));
+            }
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 if self.buffer.is_empty() {
                     return Ok(false);
@@ -669,6 +677,16 @@ impl FrameReader {
             self.progress.made();
         }
         Ok(true)
+    }
+
+    /// The next bytes of the buffer, which has so many.
+    fn take(&mut self, bytes: usize) -> Bytes {
+        if bytes > COPIED_BYTES_MAX {
+            return self.buffer.split_to(bytes).freeze();
+        }
+        let copy = Bytes::copy_from_slice(&self.buffer[..bytes]);
+        self.buffer.advance(bytes);
+        copy
     }
 
     /// The next frame; None at the end of the stream.
@@ -681,16 +699,14 @@ impl FrameReader {
         let header = Header::decode(&head)?;
         self.fill(HEADER_BYTES + header.message_bytes as usize)
             .await?;
-        let mut message = self
-            .buffer
-            .split_to(HEADER_BYTES + header.message_bytes as usize);
-        let message = message.split_off(HEADER_BYTES).freeze();
+        self.buffer.advance(HEADER_BYTES);
+        let message = self.take(header.message_bytes as usize);
         header.check(&head, &message)?;
         let length = header.payload_bytes as usize;
         let payload = if length == 0 {
             Bytes::new()
         } else if length <= self.buffer.len() {
-            self.buffer.split_to(length).freeze()
+            self.take(length)
         } else {
             // The rest goes straight from the socket to where it will stay.
             let mut payload = BytesMut::with_capacity(length);

@@ -82,6 +82,34 @@ fn calls_with_payloads_of_all_sizes_are_answered() {
 }
 
 #[test]
+fn what_is_kept_of_a_small_frame_keeps_nothing_else_in_memory() {
+    real::run(|env| async move {
+        let kept: Rc<RefCell<Vec<Bytes>>> = Rc::default();
+        let keeps = kept.clone();
+        let handler: Handler = Rc::new(move |_, request| {
+            keeps.borrow_mut().push(request.payload.clone());
+            request.replier.fail(Failed::Stale(9));
+        });
+        let address = serve(&env, "127.0.0.1:0", local("c"), |_| {}, handler)
+            .await
+            .unwrap();
+        let connection = connect(&env, &address, &local("c"), silent())
+            .await
+            .unwrap();
+        for number in 0..100u8 {
+            let write = WriteRequest::default();
+            let payload = Bytes::from(vec![number; 100]);
+            connection.call(&write, payload).await.unwrap_err();
+        }
+        for (number, payload) in kept.borrow().iter().enumerate() {
+            assert_eq!(*payload, vec![number as u8; 100]);
+            assert!(payload.is_unique(), "it shares the memory that is read to");
+        }
+    })
+    .unwrap();
+}
+
+#[test]
 fn failures_and_given_up_requests_reach_the_caller() {
     real::run(|env| async move {
         let address = serve(&env, "127.0.0.1:0", local("c"), |_| {}, server())
