@@ -13,8 +13,9 @@ use weft_rpc::Payload;
 use weft_types::{Ino, PairId, SessionId, StripeMap};
 use weft_wire::proto::{self, FenceRequest, Layout, ObjectName, op};
 
-/// What could not be settled is tried again after this.
-const SETTLE_RETRY: Duration = Duration::from_millis(200);
+/// What could not be settled is tried again after the first pause, and after twice as long each time, up to the
+/// second. A new active is asked by clients before data servers have come to it, some milliseconds later.
+const SETTLE_RETRY: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(200)];
 /// A data server that takes longer over an order is asked again (by then the pair may have another
 /// state). Comparing copies can take long.
 pub(crate) const ORDER_PATIENCE: Duration = Duration::from_secs(30);
@@ -75,6 +76,7 @@ impl Meta {
                 .map(|ino| Unsettled::of(&core, ino, writer))
                 .collect()
         };
+        let mut pause = SETTLE_RETRY[0];
         loop {
             let mut wanted: BTreeMap<PairId, Vec<(usize, ObjectName, bool)>> = BTreeMap::new();
             for (at, file) in left.iter().enumerate() {
@@ -106,8 +108,11 @@ impl Meta {
             if left.is_empty() {
                 return;
             }
-            if !progress {
-                self.env.sleep(SETTLE_RETRY).await;
+            if progress {
+                pause = SETTLE_RETRY[0];
+            } else {
+                self.env.sleep(pause).await;
+                pause = (pause * 2).min(SETTLE_RETRY[1]);
             }
         }
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use tracing::Level;
-use weft_client::Cred;
+use weft_client::{Client, CreateFlags, Cred};
 use weft_sim::{CoordinatorFaults, Logs, World};
 use weft_types::Sn;
 
@@ -46,6 +46,51 @@ fn a_killed_active_is_replaced_in_tens_of_milliseconds() {
                 world.sleep(PATIENCE).await;
             }
             maker.check(&group).await;
+        });
+    }
+}
+
+#[test]
+fn a_create_that_was_done_but_not_answered_is_answered_when_data_servers_are_back() {
+    for seed in 0..12 {
+        in_world(seed, async move |world| {
+            let group = Group::started(&world, 3).await;
+            let _pair = group.pair().await;
+            group.service.set_faults(CoordinatorFaults::none());
+            world.sleep(PATIENCE).await;
+            let clients = futures_util::future::join_all(
+                (0..4).map(|number| group.client(["a", "b", "c", "d"][number])),
+            );
+            let clients = clients.await;
+            let longest = Cell::new(Duration::ZERO);
+            for round in 0..4 {
+                let active = group.active().unwrap();
+                longest.set(Duration::ZERO);
+                let make = async |client: &Client, whose: usize| {
+                    let cred = Cred::default();
+                    for number in 0..60 {
+                        let name = format!("{round}.{whose}.{number}");
+                        let (began, root) = (world.now(), client.root());
+                        let flags = CreateFlags::default();
+                        let created = client.create(&cred, root, name.as_bytes(), 0o644, flags);
+                        let (_, handle) = created.await.unwrap();
+                        longest.set(longest.get().max(world.now() - began));
+                        client.release(handle, None).await.unwrap();
+                    }
+                };
+                let kill = async {
+                    world.sleep(5 * MS).await;
+                    group.kill(active);
+                };
+                let work = clients.iter().enumerate();
+                let work = work.map(|(whose, client)| make(client, whose));
+                futures_util::join!(futures_util::future::join_all(work), kill);
+                let pause = longest.get();
+                assert!(pause < 100 * MS, "seed {seed}: a pause of {pause:?}");
+                group.start(active);
+                group.all_count().await;
+                world.sleep(PATIENCE).await;
+            }
         });
     }
 }
