@@ -17,8 +17,10 @@ use weft_namespace::ImageCheck;
 use weft_rpc::Payload;
 use weft_wire::proto::FetchImageRequest;
 
-/// What has come of a kept image from another member.
+/// What has come of a kept image from another member: for the member, and for a reign that is in a hurry. They may
+/// fetch the same one at the same time.
 const PART: &str = "checkpoint.part";
+pub(super) const PART_OF_REIGN: &str = "checkpoint-reign.part";
 /// A piece, or an answer, that has not come by then is asked for again.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A member that does not say by then whether it has an image counts as not having it.
@@ -111,7 +113,8 @@ async fn fetch(member: &Rc<Member>, checkpoint: u64) -> std::io::Result<()> {
         return Ok(());
     }
     let others = member.others();
-    let fetched = fetch_from(&member.env, &member.settings, others, checkpoint).await;
+    let to = (&*member.settings, PART);
+    let fetched = fetch_from(&member.env, to, others, checkpoint).await;
     member.kept.is_fetching.set(false);
     fetched
 }
@@ -119,13 +122,13 @@ async fn fetch(member: &Rc<Member>, checkpoint: u64) -> std::io::Result<()> {
 /// The same for whoever knows where the others are. A damaged image that is there is replaced.
 pub(super) async fn fetch_from(
     env: &Env,
-    settings: &crate::Settings,
+    to: (&crate::Settings, &str),
     addresses: Vec<String>,
     checkpoint: u64,
 ) -> std::io::Result<()> {
     let mut why = std::io::Error::other("no other member has it");
     for address in addresses {
-        match fetch_one(env, settings, &address, checkpoint).await {
+        match fetch_one(env, to, &address, checkpoint).await {
             Ok(true) => {
                 tracing::info!(
                     checkpoint,
@@ -143,13 +146,13 @@ pub(super) async fn fetch_from(
 
 async fn fetch_one(
     env: &Env,
-    settings: &crate::Settings,
+    (settings, part): (&crate::Settings, &str),
     address: &str,
     checkpoint: u64,
 ) -> std::io::Result<bool> {
     let connection = connect(env, settings, address, PATIENCE).await?;
-    let part = settings.dir.join(PART);
-    let received = async {
+    let part = settings.dir.join(part);
+    let received: std::io::Result<bool> = async {
         let file = env.open(&part, OpenMode::CreateEmpty).await?;
         let (mut offset, mut total) = (0, u64::MAX);
         while offset < total {

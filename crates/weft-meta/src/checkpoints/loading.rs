@@ -63,7 +63,8 @@ async fn ready(meta: &Rc<Meta>, checkpoint: u64) -> Option<String> {
             .map(|(_, address)| address)
             .collect()
     };
-    let fetched = files::fetch_from(env, settings, others, checkpoint).await;
+    let to = (&**settings, files::PART_OF_REIGN);
+    let fetched = files::fetch_from(env, to, others, checkpoint).await;
     let why = fetched.err()?;
     env.sleep(RETRY).await;
     Some(format!(
