@@ -183,9 +183,9 @@ fn a_create_that_is_broken_off_leaves_nothing_and_keeps_nobody() {
 fn a_restore_is_brought_to_its_end_whoever_dies() {
     let mut seed = 40;
     for shape in [(2, 1), (3, 3)] {
-        for step in 0..9u32 {
+        for step in 0..12u32 {
             seed += 1;
-            let after = step * 25 * MS;
+            let after = step * 9 * MS;
             let kill = match step % 3 {
                 0 => Kill::Active(0, after),
                 1 => Kill::Active(1, after),
@@ -195,6 +195,48 @@ fn a_restore_is_brought_to_its_end_whoever_dies() {
                 there_and_back(world, cluster, Kill::Nobody, kill)
             });
         }
+    }
+}
+
+/// With so much to load that it takes many entries, and is gone through in many: whoever leads next goes on.
+#[test]
+fn a_large_name_space_is_loaded_piece_by_piece() {
+    for step in 0..6u32 {
+        in_world(
+            110 + u64::from(step),
+            (2, 3),
+            move |world, cluster| async move {
+                let operator = Operator::new(&cluster);
+                let client = connect(&cluster, "maker").await;
+                let at = restored::places(&client, 2).await;
+                restored::bulk(&client, at.a, "kept", 5_000).await;
+                operator.create("c").await.unwrap();
+                let before = restored::names(&client, at.a).await;
+                restored::bulk(&client, at.a, "later", 3_000).await;
+                for (name, _) in before.iter().take(600) {
+                    client
+                        .unlink(&restored::root(), at.a, name.as_bytes())
+                        .await
+                        .unwrap();
+                }
+                let group = client.group_of(at.a) as usize;
+                drop(client);
+                let begin = world.now();
+                let mut killed = Vec::new();
+                for number in 0..3u32 {
+                    let kill = Kill::Active(group, (40 + 23 * step + 400 * number) * MS);
+                    killed.push(beside(&world, &cluster, kill).await);
+                }
+                operator.restore("c").await;
+                println!("step {step}: restored in {:?}", world.now() - begin);
+                for kill in &killed {
+                    is_over(&world, kill).await;
+                }
+                let client = connect(&cluster, "judge").await;
+                assert_eq!(restored::names(&client, at.a).await, before);
+                is_sound(&cluster).await;
+            },
+        );
     }
 }
 

@@ -24,7 +24,9 @@ fn json(text: &str) -> Value {
 }
 
 fn content(number: usize) -> Vec<u8> {
-    (0..50_000 + number * 1_000).map(|at| (at * (number + 3)) as u8).collect()
+    (0..50_000 + number * 1_000)
+        .map(|at| (at * (number + 3)) as u8)
+        .collect()
 }
 
 /// Every path below, with what the file has.
@@ -34,7 +36,12 @@ fn tree(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     while let Some(directory) = rest.pop() {
         for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
             let is_directory = fs::symlink_metadata(&path).unwrap().is_dir();
             if is_directory {
                 rest.push(path.clone());
@@ -67,7 +74,11 @@ fn spoil(mount: &Path) {
 fn is_again(mount: &Path, dev: &Dev, expected: &BTreeMap<String, Option<Vec<u8>>>) {
     let deadline = Instant::now() + LONG;
     while fs::read_dir(mount).is_err() {
-        assert!(Instant::now() < deadline, "the mount does not come back; {}", dev.logs());
+        assert!(
+            Instant::now() < deadline,
+            "the mount does not come back; {}",
+            dev.logs()
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
     let found = tree(mount);
@@ -86,7 +97,16 @@ fn what_was_removed_is_back_also_after_all_servers_were_killed() {
     }
     let base = tempfile::tempdir().unwrap();
     let (mount, directory) = (base.path().join("mnt"), base.path().join("dev"));
-    let options = ["--mount", mount.to_str().unwrap(), "--pairs", "1", "--groups", "2"];
+    let options = [
+        "--mount",
+        mount.to_str().unwrap(),
+        "--pairs",
+        "1",
+        "--groups",
+        "2",
+        "--members",
+        "3",
+    ];
     let dev = Dev::up(&directory, &options);
     for number in 0..10 {
         let directory = mount.join(format!("d{number}"));
@@ -100,7 +120,10 @@ fn what_was_removed_is_back_also_after_all_servers_were_killed() {
     assert_eq!(made["unwritten"], 0, "{made}");
     let again = dev.tool(&["checkpoint", "create", "first"]);
     let why = String::from_utf8(again.stderr).unwrap();
-    assert!(!again.status.success() && why.contains("first already"), "{why}");
+    assert!(
+        !again.status.success() && why.contains("first already"),
+        "{why}"
+    );
     for (command, name, part) in [
         ("create", "no name", "no name of a checkpoint"),
         ("delete", "second", "there is no checkpoint second"),
@@ -129,21 +152,19 @@ fn what_was_removed_is_back_also_after_all_servers_were_killed() {
     for (group, said) in status["groups"].as_array().unwrap().iter().enumerate() {
         for member in said["members"].as_array().unwrap() {
             servers.push(match group {
-                0 => format!("meta:{}", member["member"]),
-                _ => format!("meta:{group}.{}", member["member"]),
+                0 => format!("meta:{}", member["id"]),
+                _ => format!("meta:{group}.{}", member["id"]),
             });
         }
     }
     for server in &servers {
         dev.done(&["dev", "kill", server]);
     }
-    let wiped = servers.len() > 2;
-    if wiped {
-        let lost = directories(&directory).into_iter().next_back().unwrap();
-        println!("{} is lost", lost.display());
-        fs::remove_dir_all(&lost).unwrap();
-        fs::create_dir(&lost).unwrap();
-    }
+    assert_eq!(servers.len(), 6);
+    let lost = directories(&directory).into_iter().next_back().unwrap();
+    println!("{} is lost", lost.display());
+    fs::remove_dir_all(&lost).unwrap();
+    fs::create_dir(&lost).unwrap();
     for server in &servers {
         dev.done(&["dev", "start", server]);
     }
@@ -154,10 +175,21 @@ fn what_was_removed_is_back_also_after_all_servers_were_killed() {
     }
     let list = json(&dev.done(&["checkpoint", "list", "--json"]));
     assert_eq!(list["checkpoints"][0]["stage"], "kept", "{list}");
-    assert!(list["checkpoints"][0]["held"].as_u64().unwrap() > 0, "{list}");
-    while !dev.tool(&["checkpoint", "restore", "first", "--yes"]).status.success() {
+    assert!(
+        list["checkpoints"][0]["held"].as_u64().unwrap() > 0,
+        "{list}"
+    );
+    while !dev
+        .tool(&["checkpoint", "restore", "first", "--yes"])
+        .status
+        .success()
+    {
         // A group that has just been started has no active yet.
-        assert!(Instant::now() < deadline, "it is not restored; {}", dev.logs());
+        assert!(
+            Instant::now() < deadline,
+            "it is not restored; {}",
+            dev.logs()
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
     is_again(&mount, &dev, &expected);

@@ -5,7 +5,7 @@
 
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, CreateFlags, Cred, Errno, OpenFlags};
@@ -333,6 +333,27 @@ impl Working {
     }
 }
 
+/// Many files with nothing in them.
+pub async fn bulk(client: &Client, directory: u64, what: &str, count: u32) {
+    let make = |stream: u32| async move {
+        for number in (stream..count).step_by(64) {
+            let flags = CreateFlags {
+                exclusive: true,
+                open: OpenFlags {
+                    write: true,
+                    ..OpenFlags::default()
+                },
+            };
+            let name = format!("{what}.{number}");
+            let made = client
+                .create(&root(), directory, name.as_bytes(), 0o644, flags)
+                .await;
+            client.release(made.unwrap().1, None).await.unwrap();
+        }
+    };
+    join_all((0..64).map(make)).await;
+}
+
 /// All names in a directory.
 pub async fn names(client: &Client, directory: u64) -> BTreeMap<String, u64> {
     let handle = client.opendir(&root(), directory).await.unwrap();
@@ -484,12 +505,4 @@ pub async fn nothing_is_left(cluster: &Cluster) {
         cluster.world.sleep(SECOND).await;
     }
     last.unwrap();
-}
-
-pub fn inos(names: &BTreeMap<String, u64>) -> BTreeSet<u64> {
-    names.values().copied().collect()
-}
-
-pub async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
-    join_all(futures).await
 }
