@@ -7,6 +7,7 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
     let files = [
+        "checkpoint.proto",
         "common.proto",
         "transaction.proto",
         "meta.proto",

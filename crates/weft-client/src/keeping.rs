@@ -129,6 +129,7 @@ impl Session {
         let mut request = SessionRequest {
             session: self.id.get(),
             name: self.name.clone(),
+            ended: self.ended.get(),
             ..SessionRequest::default()
         };
         if request.session != 0 {

@@ -54,6 +54,8 @@ pub(crate) struct Session {
     pub(super) link: RefCell<Option<Link>>,
     /// The session's id; 0 while none is open.
     pub(super) id: Cell<u64>,
+    /// The last one, of which it is known that it is over; 0: none.
+    pub(super) ended: Cell<u64>,
     pub(super) generation: Cell<u64>,
     /// Until when leases are believed.
     pub(super) valid_until: Cell<Mono>,
@@ -120,6 +122,7 @@ impl Session {
             patience: Duration::from_millis(settings.patience_ms),
             link: RefCell::default(),
             id: Cell::new(0),
+            ended: Cell::new(0),
             generation: Cell::new(0),
             valid_until: Cell::new(Mono(0)),
             term: Cell::new(Duration::from_secs(5)),
@@ -213,6 +216,7 @@ impl Session {
             self.id.set(0);
             self.valid_until.set(Mono(0));
             core.session_lost(self.group);
+            self.ended.set(link.session);
         }
         link.connection.close("the session has been ended");
     }

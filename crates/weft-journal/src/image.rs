@@ -4,7 +4,7 @@
 //! unless the disk changed it, which the checksums tell.
 
 use crate::files::{HEADER_BYTES, Header, IMAGE_MAGIC, image_path};
-use crate::{JournalError, Location, record};
+use crate::{JournalError, Location, kept_path, record};
 use bytes::{Buf, Bytes, BytesMut};
 use std::path::{Path, PathBuf};
 use weft_env::{Env, File, OpenMode};
@@ -27,8 +27,9 @@ pub struct ImageWriter {
     env: Env,
     dir: PathBuf,
     temporary: PathBuf,
+    /// Its name when it is whole.
+    path: PathBuf,
     file: File,
-    sn: Sn,
     buffer: BytesMut,
     offset: u64,
     count: u64,
@@ -45,20 +46,44 @@ impl ImageWriter {
         sn: Sn,
         epoch: Epoch,
     ) -> Result<ImageWriter, JournalError> {
-        let mut name = image_path(&location.dir, sn).into_os_string();
+        let path = image_path(&location.dir, sn);
+        ImageWriter::create_at(env, location, path, Header { sn, epoch: epoch.0 }).await
+    }
+
+    /// Begins the image that is kept for a checkpoint: of the state after batch `sn`, of epoch `epoch`.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub async fn keep(
+        env: &Env,
+        location: &Location,
+        checkpoint: u64,
+        (sn, epoch): (Sn, Epoch),
+    ) -> Result<ImageWriter, JournalError> {
+        let path = kept_path(&location.dir, checkpoint);
+        ImageWriter::create_at(env, location, path, Header { sn, epoch: epoch.0 }).await
+    }
+
+    async fn create_at(
+        env: &Env,
+        location: &Location,
+        path: PathBuf,
+        header: Header,
+    ) -> Result<ImageWriter, JournalError> {
+        let mut name = path.clone().into_os_string();
         name.push(UNFINISHED);
         let temporary = PathBuf::from(name);
         let file = env
             .open(&temporary, OpenMode::CreateEmpty)
             .await
             .map_err(|error| JournalError::io(&temporary, "making it", error))?;
-        let header = Header { sn, epoch: epoch.0 }.encode(IMAGE_MAGIC, location)?;
+        let header = header.encode(IMAGE_MAGIC, location)?;
         Ok(ImageWriter {
             env: env.clone(),
             dir: location.dir.clone(),
             temporary,
+            path,
             file,
-            sn,
             buffer: BytesMut::from(&header[..]),
             offset: 0,
             count: 0,
@@ -102,7 +127,7 @@ impl ImageWriter {
         };
         self.file.sync_data().await.map_err(io("flushing"))?;
         self.env
-            .rename(&self.temporary, &image_path(&self.dir, self.sn))
+            .rename(&self.temporary, &self.path)
             .map_err(io("renaming"))?;
         self.env
             .sync_dir(&self.dir)
@@ -141,6 +166,32 @@ impl ImageReader {
     /// If it cannot be read, is damaged, or is another cluster's or version's.
     pub async fn open(env: &Env, location: &Location, sn: Sn) -> Result<ImageReader, JournalError> {
         let path = image_path(&location.dir, sn);
+        ImageReader::open_at(env, location, path, Some(sn)).await
+    }
+
+    /// Opens the image that is kept for a checkpoint.
+    ///
+    /// # Errors
+    /// As [`ImageReader::open`].
+    pub async fn open_kept(
+        env: &Env,
+        location: &Location,
+        checkpoint: u64,
+    ) -> Result<ImageReader, JournalError> {
+        let path = kept_path(&location.dir, checkpoint);
+        ImageReader::open_at(env, location, path, None).await
+    }
+
+    /// Opens the image of a file; `sn` is what its name says.
+    ///
+    /// # Errors
+    /// As [`ImageReader::open`].
+    pub async fn open_at(
+        env: &Env,
+        location: &Location,
+        path: PathBuf,
+        sn: Option<Sn>,
+    ) -> Result<ImageReader, JournalError> {
         let file = env
             .open(&path, OpenMode::Read)
             .await
@@ -148,7 +199,7 @@ impl ImageReader {
         let mut reader = ImageReader {
             file,
             path,
-            sn,
+            sn: Sn(0),
             epoch: Epoch(0),
             buffer: BytesMut::new(),
             offset: 0,
@@ -158,11 +209,11 @@ impl ImageReader {
         reader.fill(HEADER_BYTES).await?;
         let header = Header::decode(&reader.buffer, IMAGE_MAGIC, location)
             .map_err(|error| error.at(&reader.path))?;
-        if header.sn != sn {
+        if let Some(sn) = sn.filter(|sn| *sn != header.sn) {
             return Err(reader.damaged(format!("its name says {sn}, its header {}", header.sn)));
         }
         reader.take(HEADER_BYTES);
-        reader.epoch = Epoch(header.epoch);
+        (reader.sn, reader.epoch) = (header.sn, Epoch(header.epoch));
         Ok(reader)
     }
 

@@ -15,6 +15,7 @@ mod error;
 mod files;
 mod image;
 mod journal;
+mod kept;
 mod reader;
 mod record;
 mod restart;
@@ -26,5 +27,6 @@ pub use files::{
 };
 pub use image::{ImageReader, ImageWriter, RECORD_MAX as IMAGE_RECORD_MAX};
 pub use journal::{BATCH_BYTES_MAX, Journal, SEGMENT_BYTES};
+pub use kept::{kept, kept_path, remove_kept};
 pub use reader::{Cut, Reader, Tail};
 pub use sealed::{BadBatch, Sealed};

@@ -39,6 +39,7 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         Op::RemovePair(_) | Op::AdmitPair(_) | Op::RetireStore(_) => {}
         Op::Relayout(op) => inos.push(Ino(op.ino)),
         Op::OpenSession(_) => {}
+        op if crate::checkpoints::is_entry(op) => {}
         Op::CloseSession(_) => return false,
         _ => inos.extend(state.touches(entry).iter().map(|touch| touch.ino)),
     }
@@ -79,7 +80,7 @@ fn is_own(op: &Op) -> bool {
             | Op::Commit(_)
             | Op::Finish(_)
             | Op::Forget(_)
-    )
+    ) || crate::checkpoints::is_entry(op)
 }
 
 pub(crate) fn on_change(

@@ -69,6 +69,9 @@ pub(crate) struct Commits {
     in_flight: VecDeque<Proposed>,
     broken: Option<String>,
     full: bool,
+    /// The last batch that nothing more may join, and whether later ones wait.
+    cut_at: Sn,
+    is_held: bool,
 }
 
 impl Commits {
@@ -84,6 +87,8 @@ impl Commits {
             in_flight: VecDeque::new(),
             broken: None,
             full: false,
+            cut_at: Sn(0),
+            is_held: false,
         }
     }
 
@@ -133,6 +138,7 @@ impl Commits {
             None => true,
             Some(last) => {
                 self.sync == SyncPolicy::Always
+                    || last.sn == self.cut_at
                     || last.entries.len() >= BATCH_ENTRIES_MAX
                     || last.bytes + bytes > BATCH_BYTES
             }
@@ -161,6 +167,17 @@ impl Commits {
             None => self.barrier = last.sn,
         }
         last.sn
+    }
+
+    /// The newest batch ends with the newest entry, and later ones are not handed out until [`Commits::go_on`].
+    pub(crate) fn hold(&mut self) {
+        self.cut_at = self.newest();
+        self.is_held = true;
+    }
+
+    /// Hands batches out again.
+    pub(crate) fn go_on(&mut self) {
+        self.is_held = false;
     }
 
     /// The batch that must be committed before an answer that saw these inodes may leave.
@@ -213,6 +230,14 @@ impl Commits {
     /// The next batch, if it may be proposed now.
     fn take(&mut self, epoch: Epoch) -> Option<Batch> {
         if self.in_flight.len() >= IN_FLIGHT_MAX {
+            return None;
+        }
+        if self.is_held
+            && self
+                .queue
+                .front()
+                .is_some_and(|batch| batch.sn > self.cut_at)
+        {
             return None;
         }
         let batch = self.queue.pop_front()?;

@@ -424,6 +424,10 @@ fn refusal(what: Option<&What>, errno: u32) -> Failed {
         (Some(What::Drain(drain)), libc::EALREADY) => {
             format!("pair {} is being drained already", drain.pair)
         }
+        (Some(What::Drain(drain)), libc::EBUSY) => format!(
+            "a checkpoint names pair {}: what is moved off it would be kept there. Delete it first (weft checkpoint list)",
+            drain.pair
+        ),
         (Some(What::Drain(_)), libc::ENOSPC) => {
             "it is the last pair that files could go to: add another one first".into()
         }

@@ -8,6 +8,7 @@
 //! `docs/protocols/members.md`.
 
 mod changes;
+mod checkpoints;
 mod committer;
 mod deletions;
 mod error;

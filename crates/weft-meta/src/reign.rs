@@ -4,6 +4,7 @@
 //! lets go. No borrow lives across a wait. A reign knows nothing of the other members: it hands each
 //! batch to whoever began it, and is told when that is committed.
 
+use crate::checkpoints::{self, Checkpointing};
 use crate::committer::{self, Commits};
 use crate::jobs::Jobs;
 use crate::leases::{LEASES_MAX, Leases};
@@ -81,6 +82,7 @@ pub(crate) struct Core {
     pub jobs: Jobs,
     /// Transactions that are under way.
     pub running: Running,
+    pub checkpoints: Checkpointing,
     pub view: View,
     pub metrics: Rc<Metrics>,
     /// Time of the last entry, in nanoseconds: entries never go back in time.
@@ -139,6 +141,7 @@ impl Meta {
             settling: Settling::default(),
             jobs: Jobs::default(),
             running: Running::default(),
+            checkpoints: Checkpointing::default(),
             lock_waiters: LockWaiters::default(),
             view,
             metrics: metrics.clone(),
@@ -170,7 +173,9 @@ impl Meta {
             if is_untouched {
                 meta.begin_name_space(core);
             }
-            partition::finish_decided(&meta, core);
+            if core.state.closed().is_none() {
+                partition::finish_decided(&meta, core);
+            }
         }
         if crate::group::is_partitioned(&meta.core.borrow().view) {
             meta.spawn("in doubt", partition::ask_in_doubt(meta.clone()));
@@ -182,6 +187,7 @@ impl Meta {
         }
         meta.spawn("deletions", crate::deletions::run(meta.clone()));
         meta.spawn("jobs", crate::jobs::run(meta.clone()));
+        checkpoints::begin(&meta);
         Ok(meta)
     }
 
@@ -245,6 +251,9 @@ impl Meta {
     /// Every request of clients, data servers and tools arrives here while the server leads.
     pub(crate) fn on_request(self: &Rc<Self>, connection: &Connection, request: Request) {
         let core = &mut *self.core.borrow_mut();
+        if core.state.closed().is_some() && !checkpoints::is_served_while_closed(request.method) {
+            return request.replier.fail(checkpoints::is_closed());
+        }
         let from = (self, core, connection);
         match request.method {
             proto::ChangeRequest::METHOD => dispatch(from, request, crate::changes::on_change),
@@ -263,6 +272,22 @@ impl Meta {
             proto::FinishRequest::METHOD => dispatch(from, request, partition::on_finish),
             proto::OutcomeRequest::METHOD => dispatch(from, request, partition::on_outcome),
             proto::WalkRequest::METHOD => dispatch(from, request, partition::on_walk),
+            proto::CreateCheckpointRequest::METHOD => {
+                dispatch(from, request, checkpoints::on_create);
+            }
+            proto::CheckpointsRequest::METHOD => dispatch(from, request, checkpoints::on_list),
+            proto::RestoreCheckpointRequest::METHOD => {
+                dispatch(from, request, checkpoints::on_restore);
+            }
+            proto::DeleteCheckpointRequest::METHOD => {
+                dispatch(from, request, checkpoints::on_delete);
+            }
+            proto::CutRequest::METHOD => dispatch(from, request, checkpoints::on_cut),
+            proto::GoOnRequest::METHOD => dispatch(from, request, checkpoints::on_go_on),
+            proto::CutStatusRequest::METHOD => dispatch(from, request, checkpoints::on_cut_status),
+            proto::DropCutRequest::METHOD => dispatch(from, request, checkpoints::on_drop_cut),
+            proto::RestoreStepRequest::METHOD => dispatch(from, request, checkpoints::on_step),
+            proto::WriteBackRequest::METHOD => dispatch(from, request, checkpoints::on_write_back),
             proto::FollowPairsRequest::METHOD => {
                 dispatch(from, request, crate::pairs::on_follow);
             }

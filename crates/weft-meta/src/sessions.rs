@@ -158,6 +158,13 @@ pub(crate) fn on_session(
     request: SessionRequest,
     replier: Replier,
 ) {
+    if core.state.closed().is_some() && request.session == 0 {
+        // It believes in nothing of its last session any more.
+        if let Some(live) = core.sessions.get_mut(&SessionId(request.ended)) {
+            live.deadline = Mono(0);
+        }
+        return replier.fail(crate::checkpoints::is_closed());
+    }
     if request.session == 0 {
         open(meta, core, connection, request, replier);
     } else {

@@ -40,6 +40,7 @@ pub(crate) fn on_status(
         digest,
         removed_pairs: core.state.removed_pairs().map(|pair| pair.0).collect(),
         jobs: core.jobs.statuses(&core.state, meta.env.now()),
+        held: core.state.held(None),
     };
     let sn = core.commits.newest();
     meta.when_committed(core, sn, move |_, _, result| match result {

@@ -20,6 +20,7 @@
 //! that the errno is the one that Linux gives, and then commits without being able to fail.
 
 mod access;
+mod checkpoints;
 #[cfg(feature = "damage")]
 mod damage;
 mod directory;
@@ -34,6 +35,7 @@ mod ops;
 mod parts;
 mod read;
 mod resolve;
+mod restoring;
 mod sessions;
 mod slots;
 mod state;
@@ -42,8 +44,9 @@ mod survey;
 mod tests;
 
 pub use access::{EXECUTE, READ, WRITE};
+pub use checkpoints::{CHECKPOINT_NAME_MAX, CHECKPOINTS_MAX};
 pub use errno::Errno;
-pub use image::{ImageError, Loader, Records};
+pub use image::{ImageCheck, ImageError, Loader, Records};
 pub use layouts::WIDTH_MAX;
 pub use locks::LOCKS_MAX;
 pub use moves::{Candidate, Cursor, ENDED_JOBS_MAX, JOBS_MAX, Look, Usage};

@@ -213,13 +213,16 @@ impl State {
         if copies.any(|copy| copy.shape.pairs.contains(&pair)) {
             return Some("copies that were begun there come to their end");
         }
+        if self.cut_with_pair(pair).is_some() {
+            return Some("checkpoints that name it are deleted");
+        }
         let mut dropped = self.deletions.values();
         dropped
             .any(|(of, _)| *of == pair)
             .then_some("the objects there are being dropped")
     }
 
-    /// Whether an object on a pair is a file's, a copy's, or waits to be dropped. Any other is nobody's:
+    /// Whether an object on a pair is a file's, a copy's, or waits to be dropped, or a checkpoint names it. Any other is nobody's:
     /// it would stay for ever.
     pub fn names_object(&self, pair: PairId, object: ObjectId) -> bool {
         let is_of = |generation: u32, shape: &Shape| {
@@ -238,7 +241,7 @@ impl State {
                 .values()
                 .any(|dropped| *dropped == (pair, object))
         };
-        of_file() || of_copy() || is_dropped()
+        of_file() || of_copy() || is_dropped() || self.holds_object(pair, object)
     }
 
     /// Copies that are being made.

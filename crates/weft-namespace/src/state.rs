@@ -3,6 +3,7 @@
 //! Every table is ordered, so that whatever walks over one does it alike on every replica.
 
 use crate::access;
+use crate::checkpoints::Checkpoints;
 use crate::directory::Directory;
 use crate::errno::Errno;
 use crate::inode::{Body, File, Inode, Stamp};
@@ -89,6 +90,7 @@ pub struct State {
     pub(crate) prepared: BTreeMap<TransactionId, Vec<Prepared>>,
     /// This group's transactions, and which groups are still to hear of them.
     pub(crate) decided: BTreeMap<TransactionId, BTreeSet<GroupId>>,
+    pub(crate) checkpoints: Checkpoints,
     pub(crate) shapes: Shapes,
     /// Derived from the rest: counted, not saved.
     pub(crate) counts: Counts,
@@ -175,6 +177,7 @@ impl State {
             foreign: BTreeMap::new(),
             prepared: BTreeMap::new(),
             decided: BTreeMap::new(),
+            checkpoints: Checkpoints::default(),
             shapes: Shapes::default(),
             counts: Counts::default(),
             draining: BTreeSet::new(),
@@ -414,7 +417,7 @@ impl State {
         Some(attr)
     }
 
-    fn remove_if_unused(&mut self, ino: Ino) {
+    pub(crate) fn remove_if_unused(&mut self, ino: Ino) {
         let has_name = self.inodes.get(&ino).is_none_or(|inode| inode.nlink > 0);
         if has_name || self.holds.contains_key(&ino) {
             return;
@@ -448,9 +451,9 @@ impl State {
         }
     }
 
-    /// The objects of this generation are to be dropped, if there can be any.
+    /// The objects of this generation are to be dropped, if there can be any and no checkpoint names them.
     pub(crate) fn queue_objects(&mut self, ino: Ino, file: &File) {
-        if !file.exposed {
+        if !file.exposed || self.checkpoints.hold(ino, file) {
             return;
         }
         for pair in &file.shape.pairs {
@@ -552,6 +555,7 @@ impl State {
             // Nothing is cut: new objects, and the old ones are dropped at leisure.
             let before = file.clone();
             file.generation = generation;
+            self.checkpoints.note_generation(generation);
             file.allocated = 0;
             file.exposed = is_written;
             self.trims.remove(&ino);

@@ -115,6 +115,16 @@ methods! {
     123 AdmitMemberRequest -> proto::AdmitMemberReply;
     124 DismissMemberRequest -> proto::DismissMemberReply;
     125 ForceMemberRequest -> proto::ForceMemberReply;
+    130 CreateCheckpointRequest -> proto::CreateCheckpointReply;
+    131 CheckpointsRequest -> proto::CheckpointsReply;
+    132 RestoreCheckpointRequest -> proto::RestoreCheckpointReply;
+    133 DeleteCheckpointRequest -> proto::DeleteCheckpointReply;
+    134 CutRequest -> proto::CutReply;
+    135 GoOnRequest -> proto::GoOnReply;
+    136 CutStatusRequest -> proto::CutStatusReply;
+    137 DropCutRequest -> proto::DropCutReply;
+    138 RestoreStepRequest -> proto::RestoreStepReply;
+    139 WriteBackRequest -> proto::WriteBackReply;
 }
 
 /// Members whose addresses are taken from one `NotActive`: more than any group has.

@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod checkpoint;
 mod config;
 mod dev;
 mod error;
@@ -85,6 +86,8 @@ enum Command {
     Rebalance(pair::RebalanceCommand),
     /// Reads and checks all data, heals what is bad.
     Scrub(scrub::ScrubCommand),
+    /// Keeps the name space as it is now under a name, and brings it back.
+    Checkpoint(checkpoint::CheckpointCommand),
     /// Checks the name space, or compares the copies.
     Fsck(fsck::FsckCommand),
     /// How long a cluster would keep its data under each protocol.
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Command::Group(command) => block_on(|env| group::run(env, command)),
         Command::Rebalance(command) => block_on(|env| pair::rebalance(env, command)),
         Command::Scrub(command) => block_on(|env| scrub::run(env, command)),
+        Command::Checkpoint(command) => block_on(|env| checkpoint::run(env, command)),
         Command::Fsck(command) => block_on(|env| fsck::run(env, command)),
         Command::Reliability(command) => reliability::run(&command),
         Command::Bench(command) => bench::run(command),

@@ -225,8 +225,12 @@ pub fn to_text(reply: &StatusReply) -> String {
 
 /// What there is in one group, or in all.
 fn counts_in_words(reply: &StatusReply) -> String {
+    let held = match reply.held {
+        0 => String::new(),
+        held => format!(" (checkpoints keep what {held} files were)"),
+    };
     format!(
-        "{} inodes, {} sessions, {} objects to be deleted, {} of memory",
+        "{} inodes, {} sessions, {} objects to be deleted{held}, {} of memory",
         reply.inodes,
         reply.sessions,
         reply.deletions_queued,
@@ -242,12 +246,14 @@ fn sum(reply: &StatusReply, others: &Others) -> StatusReply {
         sessions: reply.sessions,
         deletions_queued: reply.deletions_queued,
         memory_bytes: reply.memory_bytes,
+        held: reply.held,
         ..StatusReply::default()
     };
     for other in others.values().flatten() {
         sum.inodes += other.inodes;
         sum.deletions_queued += other.deletions_queued;
         sum.memory_bytes += other.memory_bytes;
+        sum.held += other.held;
     }
     sum
 }
@@ -373,6 +379,7 @@ fn add_counts(object: &mut Value, said: std::result::Result<&StatusReply, &Strin
             object["sessions"] = json!(said.sessions);
             object["deletions_queued"] = json!(said.deletions_queued);
             object["memory_bytes"] = json!(said.memory_bytes);
+            object["held"] = json!(said.held);
             object["digest"] = json!(said.digest);
         }
         Err(why) => object["why"] = json!(why),
@@ -446,6 +453,7 @@ fn to_json_with(reply: &StatusReply, others: &Others) -> Value {
         "sessions": sum.sessions,
         "deletions_queued": sum.deletions_queued,
         "memory_bytes": sum.memory_bytes,
+        "held": sum.held,
         "digest": reply.digest,
         "groups": groups.collect::<Vec<Value>>(),
         "pairs": pairs,
@@ -572,12 +580,14 @@ mod tests {
             sn: 70,
             inodes: 5,
             sessions: 1,
+            held: 4,
             ..StatusReply::default()
         };
         let others = Others::from([(1, Ok(second)), (2, Err("no one leads".into()))]);
         let text = to_text_with(&reply, &others);
         for part in [
             "3 metadata groups: 15 inodes, 2 sessions, 1 objects",
+            "to be deleted (checkpoints keep what 4 files were), ",
             "without 1 groups",
             "  epoch 5, sn 70: 5 inodes, 1 sessions",
             "DOES NOT ANSWER: no one leads",

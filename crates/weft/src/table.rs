@@ -51,9 +51,43 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// A time in seconds since 1970, as a date and a time of day in UTC.
+pub fn moment(seconds: i64) -> String {
+    let (day, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Years are counted from March on, so that the leap day is the last of one; 400 of them have 146 097 days.
+    let from_march = day + 719_468;
+    let (era, day_of_era) = (
+        from_march.div_euclid(146_097),
+        from_march.rem_euclid(146_097),
+    );
+    let leaps = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leaps) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let year = era * 400 + year_of_era + i64::from(month >= 10);
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_dates() {
+        for (seconds, said) in [
+            (0, "1970-01-01 00:00:00"),
+            (951_782_399, "2000-02-28 23:59:59"),
+            (951_868_799, "2000-02-29 23:59:59"),
+            (1_709_251_200, "2024-03-01 00:00:00"),
+            (1_735_689_599, "2024-12-31 23:59:59"),
+            (-1, "1969-12-31 23:59:59"),
+        ] {
+            assert_eq!(moment(seconds), said);
+        }
+    }
 
     #[test]
     fn columns_line_up() {

@@ -13,8 +13,8 @@ use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Search, Terms};
 use weft_types::{FIRST_GROUP, GroupId};
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::{
-    ExplainRequest, Identity, JobsRequest, LossesRequest, StatusReply, StatusRequest,
-    SurveyGroupRequest, SurveyInodesRequest, SurveyLookRequest, SurveyNamesRequest,
+    CheckpointsRequest, ExplainRequest, Identity, JobsRequest, LossesRequest, StatusReply,
+    StatusRequest, SurveyGroupRequest, SurveyInodesRequest, SurveyLookRequest, SurveyNamesRequest,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -158,6 +158,7 @@ fn is_question<R: Rpc>() -> bool {
         SurveyNamesRequest::METHOD,
         SurveyLookRequest::METHOD,
         SurveyGroupRequest::METHOD,
+        CheckpointsRequest::METHOD,
     ]
     .contains(&R::METHOD)
 }

@@ -7,11 +7,13 @@ use super::message::decode;
 use super::peers::Peers;
 use super::writer::{self, Writer};
 use super::{place, restore, view};
+use crate::checkpoints::{self, Kept};
 use crate::images::Shadow;
 use crate::metrics::{Metrics, gauge_of};
 use crate::reign::{Inherited, Meta};
 use crate::{MetaError, Settings, images, startup};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -92,6 +94,8 @@ pub(crate) struct Member {
     is_restoring: Cell<bool>,
     /// It stands in the directory that the disk has all that it said it had.
     has_noted_intact: Cell<bool>,
+    /// The images that are kept for checkpoints.
+    pub kept: Kept,
     tasks: RefCell<Vec<Task>>,
 }
 
@@ -176,6 +180,7 @@ impl Member {
             clock: Notify::new(),
             is_restoring: Cell::new(false),
             has_noted_intact: Cell::new(false),
+            kept: Kept::default(),
             tasks: RefCell::default(),
         });
         // Not ended with the others: what was begun is written to its end.
@@ -183,7 +188,9 @@ impl Member {
         member.spawn("view", watch_view(member.clone()));
         member.spawn("group clock", run_clock(member.clone()));
         member.spawn("follower", follow(member.clone()));
+        member.kept.pass(shadow.last_cut());
         member.spawn("images", images::run(member.clone(), shadow));
+        member.spawn("kept images", checkpoints::look_after(member.clone()));
         member.set_peers();
         member.drive(Input::Tick);
         Ok(member)
@@ -251,6 +258,30 @@ impl Member {
             .as_ref()
             .filter(|follower| follower.applied() == sn)?;
         digest(follower.state())
+    }
+
+    /// The cuts that the name space needs, and the last one that was made or dropped. None: this member has no
+    /// name space now.
+    pub(crate) fn cuts(&self) -> Option<(BTreeSet<u64>, u64)> {
+        let of = |state: &weft_namespace::State| (state.cuts().collect(), state.last_cut());
+        if let Some(reign) = &*self.reign.borrow() {
+            return Some(of(&reign.core.borrow().state));
+        }
+        let follower = self.follower.borrow();
+        follower.as_ref().map(|follower| of(follower.state()))
+    }
+
+    /// The name space needs this cut. None: this member has none now.
+    pub(crate) fn has_cut(&self, id: u64) -> Option<bool> {
+        let (needed, last) = self.cuts()?;
+        Some(needed.contains(&id) || last < id)
+    }
+
+    /// The addresses of the other members.
+    pub(crate) fn others(&self) -> Vec<String> {
+        let (_, addresses) = view::addresses(&self.view.borrow(), self.settings.group);
+        let others = addresses.into_iter();
+        others.filter(|address| *address != self.address).collect()
     }
 
     /// What this member knows of who leads a group, its own or another: the address, and those of all
@@ -433,6 +464,13 @@ impl Member {
     fn count_entries(&self, batch: &Batch) {
         let entries = self.entries_since_image.get() + batch.entries.len() as u64;
         self.entries_since_image.set(entries);
+        let last = batch
+            .entries
+            .last()
+            .and_then(|last| last.op.as_ref()?.op.as_ref());
+        if last.is_some_and(checkpoints::ends_batch) {
+            self.kept.changed.notify_waiters();
+        }
     }
 
     /// Tells the engine, and does what it wants.

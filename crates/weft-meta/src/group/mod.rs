@@ -16,5 +16,5 @@ mod writer;
 pub(crate) use member::{Ended, Member};
 pub(crate) use orders::on_order;
 pub(crate) use place::removed;
-pub(crate) use restore::{adopt, on_image};
-pub(crate) use view::{addresses, another_leads, holder, is_partitioned};
+pub(crate) use restore::{adopt, connect, on_image};
+pub(crate) use view::{addresses, another_leads, holder, is_partitioned, voters};

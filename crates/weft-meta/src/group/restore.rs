@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_env::{Env, File, OpenMode};
-use weft_journal::{Journal, image_path, images};
+use weft_journal::{Journal, image_path, images, kept, kept_path};
 use weft_rpc::{Connection, Local, Payload, Request};
 use weft_types::Sn;
 use weft_wire::Failed;
@@ -49,6 +49,23 @@ async fn piece(
     asked: FetchImageRequest,
 ) -> std::io::Result<(FetchImageReply, Bytes)> {
     let dir = &member.settings.dir;
+    if asked.checkpoint != 0 {
+        let there = kept(&member.env, dir).map_err(std::io::Error::other)?;
+        if !there.contains(&asked.checkpoint) {
+            return Ok((FetchImageReply::default(), Bytes::new()));
+        }
+        let path = kept_path(dir, asked.checkpoint);
+        let file = member.env.open(&path, OpenMode::Read).await?;
+        let reply = FetchImageReply {
+            sn: asked.checkpoint,
+            total_bytes: file.len()?,
+        };
+        let bytes = match asked.look {
+            true => Bytes::new(),
+            false => file.read_at(asked.offset, PIECE_BYTES).await?,
+        };
+        return Ok((reply, bytes));
+    }
     let known = images(&member.env, dir).map_err(std::io::Error::other)?;
     let wanted = match asked.sn {
         0 => known.last(),
@@ -141,6 +158,7 @@ async fn receive(
                 group: member.settings.group,
                 sn: arriving.sn.0,
                 offset: arriving.offset,
+                ..FetchImageRequest::default()
             };
             let call = connection.call(&request, Payload::none());
             let answer = member.env.timeout(PIECE_PATIENCE, call).await;
@@ -167,7 +185,7 @@ async fn receive(
 }
 
 /// Connects to a member, to ask it something.
-pub(super) async fn connect(
+pub(crate) async fn connect(
     env: &Env,
     settings: &Settings,
     address: &str,

@@ -83,6 +83,14 @@ pub(crate) fn addresses(view: &View, group: u32) -> (Option<String>, Vec<String>
     )
 }
 
+/// The members of a group that count, with their addresses (empty: not told yet).
+pub(crate) fn voters(view: &View, group: u32) -> Vec<(u32, String)> {
+    let members = group_of(view, group).into_iter().flat_map(|it| &it.members);
+    let counts = |it: &&GroupMember| matches!(it.role(), Role::Active | Role::Standby);
+    let voters = members.filter(counts);
+    voters.map(|it| (it.id, it.address.clone())).collect()
+}
+
 /// The group that has a slot.
 pub(crate) fn holder(view: &View, slot: Slot) -> Option<GroupId> {
     let slot = u32::from(slot.0);

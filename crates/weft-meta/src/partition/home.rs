@@ -183,6 +183,8 @@ struct Transaction<'a> {
     others: BTreeSet<GroupId>,
     /// What they have told for the client.
     told: Vec<Told>,
+    /// The last restore that this group has behind it.
+    restored: u64,
 }
 
 impl<'a> Transaction<'a> {
@@ -196,6 +198,7 @@ impl<'a> Transaction<'a> {
             own: Vec::new(),
             others: BTreeSet::new(),
             told: Vec::new(),
+            restored: core.state.restored(),
         }
     }
 
@@ -203,6 +206,9 @@ impl<'a> Transaction<'a> {
         let op = self.asked.op().ok_or(Stop::Errno(Errno::EINVAL))?;
         let (mut plan, mut step) = {
             let core = self.meta.core.borrow();
+            if !core.is_open(self.asked.session) {
+                return Err(Stop::Failed(Failed::Fenced("the session has ended".into())));
+            }
             if let Some(by) = core.state.blocked(&Locked::default(), op) {
                 // What it has done, if it is done, is not here yet.
                 return Err(Stop::Again(format!("{by} may be done")));
@@ -251,6 +257,7 @@ impl<'a> Transaction<'a> {
                 transaction: Some(transaction),
                 cred: Some(cred.clone()),
                 parts: places.iter().map(|at| parts[*at].clone()).collect(),
+                restored: self.restored,
             };
             async move {
                 let answer = meta.ask_group(group, &request, PREPARE_PATIENCE).await;
@@ -310,6 +317,7 @@ impl<'a> Transaction<'a> {
                 transaction: Some(transaction_to(self.id)),
                 from: at.0,
                 sought: sought.0,
+                restored: self.restored,
             };
             let answer = self.meta.ask_group(group, &request, PATIENCE).await;
             let reply = answer.map_err(stopped_by)?;
@@ -464,25 +472,33 @@ fn lock_own(
 /// Tells others the outcome, until they have it; then the transaction is forgotten. That one was given up
 /// they need not hear: they ask.
 async fn finish(meta: Rc<Meta>, id: TransactionId, others: BTreeSet<GroupId>, done: bool) {
+    let restored = meta.core.borrow().state.restored();
+    // What is decided may be taken back by a restore, which goes on with what it brings back.
+    let is_over = |meta: &Meta| {
+        let state = &meta.core.borrow().state;
+        state.closed().is_some() || state.restored() != restored
+    };
+    let is_over = &is_over;
     let told = others.into_iter().map(|group| {
         let meta = meta.clone();
         async move {
             let request = FinishRequest {
                 transaction: Some(transaction_to(id)),
                 done,
+                restored,
             };
             let mut pause = PAUSES[0];
             let mut tries = 0;
             while let Err(failed) = meta.ask_group(group, &request, PATIENCE).await {
                 tries += 1;
                 tracing::debug!(%id, %group, %failed, "a group does not take an outcome");
-                if !done && tries >= TOLD_VOID_MAX {
+                if !done && tries >= TOLD_VOID_MAX || is_over(&meta) {
                     return;
                 }
                 meta.env.sleep(pause).await;
                 pause = (pause * 2).min(PAUSES[1]);
             }
-            if done {
+            if done && !is_over(&meta) {
                 let forget = Forget {
                     group: group.0,
                     transactions: vec![transaction_to(id)],

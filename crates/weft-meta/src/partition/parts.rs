@@ -54,6 +54,9 @@ fn prepare(
     request: PrepareRequest,
     (since, replier): (u64, Replier),
 ) {
+    if let Some(failed) = of_another_time(core, request.restored) {
+        return replier.fail(failed);
+    }
     let cred = crate::reads::cred_of(request.cred.clone());
     for part in &request.parts {
         let is_locked = core.running.own.against(part, id).is_some()
@@ -121,6 +124,9 @@ pub(crate) fn on_finish(
     let Some(id) = transaction_of(request.transaction.as_ref()) else {
         return replier.fail(Failed::Refused("no transaction".into()));
     };
+    if let Some(failed) = of_another_time(core, request.restored) {
+        return replier.fail(failed);
+    }
     ended(meta, core, id, request.done);
     let newest = core.commits.newest();
     meta.when_committed(core, newest, move |meta, _, result| match result {
@@ -130,6 +136,13 @@ pub(crate) fn on_finish(
         }
         Err(failed) => replier.fail(failed),
     });
+}
+
+/// Why a word about a transaction is not taken, if so: it was said before a checkpoint was restored, or after it by
+/// a group that has that behind it already.
+fn of_another_time(core: &Core, restored: u64) -> Option<Failed> {
+    let is_same = restored == core.state.restored() && core.state.closed().is_none();
+    (!is_same).then(crate::checkpoints::is_closed)
 }
 
 /// A transaction has ended: its parts here take effect, or are void. One that is not known has ended here.
@@ -158,6 +171,9 @@ pub(crate) fn on_outcome(
         Some(id) if id.home.0 == meta.settings.group => id,
         _ => return replier.fail(Failed::Refused("no transaction of this group's".into())),
     };
+    if let Some(failed) = of_another_time(core, request.restored) {
+        return replier.fail(failed);
+    }
     if id.epoch > core.epoch || core.running.is_undecided(id) {
         let why = "that is not decided yet, or not by this server";
         return replier.fail(Failed::Unavailable(why.into()));
@@ -185,6 +201,9 @@ pub(crate) fn on_walk(
     let Some(id) = transaction_of(request.transaction.as_ref()) else {
         return replier.fail(Failed::Refused("no transaction".into()));
     };
+    if let Some(failed) = of_another_time(core, request.restored) {
+        return replier.fail(failed);
+    }
     let (from, sought) = (Ino(request.from), Ino(request.sought));
     let (led, ino) = match core.state.walk(&core.running.own, from, sought, id) {
         Walk::Found => (Led::Within, 0),
@@ -207,6 +226,7 @@ pub(crate) fn on_walk(
 /// there when it began are asked for at once: whoever was to tell may have ended with the reign before.
 pub(crate) async fn ask_in_doubt(meta: Rc<Meta>) {
     loop {
+        let restored = meta.core.borrow().state.restored();
         let doubted: Vec<TransactionId> = {
             let core = &mut *meta.core.borrow_mut();
             let now = meta.env.now();
@@ -215,7 +235,9 @@ pub(crate) async fn ask_in_doubt(meta: Rc<Meta>) {
                 Some(since) => now.since(*since) >= DOUBT_AFTER,
                 None => true,
             };
-            let doubted: Vec<TransactionId> = core.state.prepared().filter(is_due).collect();
+            let is_closed = core.state.closed().is_some();
+            let prepared = core.state.prepared().filter(|_| !is_closed);
+            let doubted: Vec<TransactionId> = prepared.filter(is_due).collect();
             for id in &doubted {
                 waiting.insert(*id, now);
             }
@@ -224,6 +246,7 @@ pub(crate) async fn ask_in_doubt(meta: Rc<Meta>) {
         let asked = doubted.into_iter().map(|id| {
             let request = OutcomeRequest {
                 transaction: Some(transaction_to(id)),
+                restored,
             };
             let meta = &meta;
             async move { (id, meta.ask_group(id.home, &request, PATIENCE).await) }
@@ -231,8 +254,12 @@ pub(crate) async fn ask_in_doubt(meta: Rc<Meta>) {
         for (id, answer) in join_all(asked).await {
             match answer {
                 Ok(reply) => {
+                    let core = &mut *meta.core.borrow_mut();
+                    if of_another_time(core, restored).is_some() {
+                        continue;
+                    }
                     tracing::info!(%id, done = reply.done, "the outcome of a transaction was asked for");
-                    ended(&meta, &mut meta.core.borrow_mut(), id, reply.done);
+                    ended(&meta, core, id, reply.done);
                 }
                 Err(failed) => tracing::debug!(%id, %failed, "in doubt about a transaction"),
             }

@@ -14,6 +14,8 @@ use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
 use crate::slots::SlotSet;
 use crate::state::{Removed, State, Trim};
 use prost::Message;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use weft_types::{
@@ -32,7 +34,7 @@ use weft_wire::proto::{
 const COUNTER_MAX: u64 = 1 << 62;
 
 /// What is wrong with a record.
-type Wrong = String;
+pub(super) type Wrong = String;
 
 macro_rules! demand {
     ($holds:expr, $($what:tt)*) => {
@@ -44,13 +46,29 @@ macro_rules! demand {
 pub(super) use demand;
 
 /// Takes an image record by record: `push` each, then `finish`.
+#[derive(Clone)]
 pub struct Loader {
-    state: State,
+    pub(super) state: State,
     digest: Digest,
     records: u64,
     shapes: Vec<Rc<Shape>>,
+    /// Entries of inodes of other groups.
+    foreign_names: BTreeMap<Ino, u32>,
     /// The last record, once it has come.
     end: Option<proto::ImageEnd>,
+}
+
+/// What has been loaded is told by its digest.
+impl PartialEq for Loader {
+    fn eq(&self, other: &Loader) -> bool {
+        self.progress() == other.progress()
+    }
+}
+
+impl fmt::Debug for Loader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loader({:?})", self.progress())
+    }
 }
 
 impl Default for Loader {
@@ -67,6 +85,7 @@ impl Loader {
             digest: Digest::new(),
             records: 0,
             shapes: Vec::new(),
+            foreign_names: BTreeMap::new(),
             end: None,
         }
     }
@@ -101,8 +120,26 @@ impl Loader {
         self.take(record, at).map_err(|what| malformed(at, what))
     }
 
+    /// Records that have come, but the last one, and the digest of them.
+    pub(crate) fn progress(&self) -> (u64, u128) {
+        let is_whole = u64::from(self.end.is_some());
+        (self.records + is_whole, self.digest.finish())
+    }
+
     /// The state, if all of the image has come and makes sense.
-    pub fn finish(mut self) -> Result<State, ImageError> {
+    pub fn finish(self) -> Result<State, ImageError> {
+        let records = self.records;
+        let mut state = self.finish_known()?;
+        check::whole(&mut state).map_err(|what| ImageError::Malformed {
+            record: records,
+            what,
+        })?;
+        Ok(state)
+    }
+
+    /// The state, if all of an image has come that was written of a state of this group: that its records make
+    /// a name space together is not looked at anew, for that takes long.
+    pub(crate) fn finish_known(mut self) -> Result<State, ImageError> {
         let records = self.records;
         let Some(end) = self.end else {
             return Err(ImageError::CutOff { records });
@@ -119,10 +156,9 @@ impl Loader {
         if expected != found {
             return Err(ImageError::Digest { expected, found });
         }
-        check::whole(&mut self.state).map_err(|what| ImageError::Malformed {
-            record: records,
-            what,
-        })?;
+        for (ino, foreign) in &mut self.state.foreign {
+            foreign.names = self.foreign_names.get(ino).copied().unwrap_or(0);
+        }
         Ok(self.state)
     }
 
@@ -161,6 +197,10 @@ impl Loader {
             Record::Foreign(foreign) => self.foreign(foreign),
             Record::Prepared(prepared) => self.prepared(prepared),
             Record::Decided(decided) => self.decided(&decided),
+            Record::Checkpoints(checkpoints) => self.checkpoints(checkpoints),
+            Record::Checkpoint(checkpoint) => self.checkpoint(checkpoint),
+            Record::Cut(cut) => self.cut(cut),
+            Record::Held(held) => self.held(held),
             Record::End(_) => Err("an end inside".into()),
         }
     }
@@ -487,6 +527,9 @@ impl Loader {
                 "a name twice in directory {ino}"
             );
             directory.restore(entry.cookie, &entry.name, Ino(entry.ino));
+            if !self.state.slots.has(Ino(entry.ino).slot()) {
+                *self.foreign_names.entry(Ino(entry.ino)).or_default() += 1;
+            }
             counts.inhabited += u64::from(directory.len() == 1);
             counts.entries += 1;
             counts.name_bytes += entry.name.len() as u64;

@@ -5,6 +5,7 @@
 //! at its end. Where and how records are kept on disk is the journal's matter, not ours.
 
 mod check;
+mod checkpoints;
 mod load;
 mod save;
 
@@ -12,7 +13,10 @@ pub use load::Loader;
 pub use save::Records;
 
 use crate::state::State;
+use prost::Message;
 use twox_hash::xxhash3_128;
+use weft_wire::proto::image_record::Record;
+use weft_wire::proto::{ImageEnd, ImageRecord};
 
 /// The version of the format. A change that older images cannot be read under needs a new one, and
 /// the reading of the old one stays.
@@ -54,7 +58,66 @@ pub enum ImageError {
     },
 }
 
+/// Whether the records of an image are all there and as they were written: by their digest, without the
+/// memory that a state takes.
+pub struct ImageCheck {
+    digest: Digest,
+    records: u64,
+    end: Option<ImageEnd>,
+}
+
+impl Default for ImageCheck {
+    fn default() -> ImageCheck {
+        ImageCheck {
+            digest: Digest::new(),
+            records: 0,
+            end: None,
+        }
+    }
+}
+
+impl ImageCheck {
+    /// Takes the next record.
+    ///
+    /// # Errors
+    /// [`ImageError::Malformed`] if it is none, or comes after the last one.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImageError> {
+        let malformed = |what: String| ImageError::Malformed {
+            record: self.records,
+            what,
+        };
+        if self.end.is_some() {
+            return Err(malformed("a record after the last one".into()));
+        }
+        let record = ImageRecord::decode(bytes).map_err(|error| malformed(error.to_string()))?;
+        if let Some(Record::End(end)) = record.record {
+            self.end = Some(end);
+            return Ok(());
+        }
+        self.digest.add(bytes);
+        self.records += 1;
+        Ok(())
+    }
+
+    /// All has come.
+    ///
+    /// # Errors
+    /// [`ImageError::CutOff`] or [`ImageError::Digest`] if that is not so.
+    pub fn finish(&self) -> Result<(), ImageError> {
+        let records = self.records;
+        let Some(end) = self.end.filter(|end| end.records == records) else {
+            return Err(ImageError::CutOff { records });
+        };
+        let expected = u128::from(end.digest_high) << 64 | u128::from(end.digest_low);
+        match self.digest.finish() {
+            found if found == expected => Ok(()),
+            found => Err(ImageError::Digest { expected, found }),
+        }
+    }
+}
+
 /// The hash of a stream of records.
+#[derive(Clone)]
 pub(crate) struct Digest(xxhash3_128::Hasher);
 
 impl Digest {

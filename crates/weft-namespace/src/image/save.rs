@@ -105,6 +105,7 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
         .chain(deletions(state))
         .chain(jobs(state))
         .chain(transactions(state))
+        .chain(super::checkpoints::records(state))
 }
 
 fn sessions(state: &State) -> impl Iterator<Item = Record> + '_ {

@@ -36,6 +36,10 @@ pub(super) fn start(
             if state.draining.contains(&pair) {
                 return Err(Errno::EALREADY);
             }
+            if state.cut_with_pair(pair).is_some() {
+                // What is moved off it would be held there.
+                return Err(Errno::EBUSY);
+            }
             if state.pairs.len() <= state.draining.len() + 1 {
                 // There would be nowhere to go.
                 return Err(Errno::ENOSPC);

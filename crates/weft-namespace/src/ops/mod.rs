@@ -3,6 +3,7 @@
 //! Each operation is `check`, which reads the state and answers a plan or an errno, and `commit`,
 //! which does the plan. `touches` asks for plans without doing them.
 
+mod checkpoints;
 mod close_session;
 pub(crate) mod create;
 mod drop_lease;
@@ -197,6 +198,20 @@ impl State {
             Op::Commit(op) => transactions::commit(self, ctx, op),
             Op::Finish(op) => transactions::finish(self, ctx, op),
             Op::Forget(op) => transactions::forget(self, ctx, op),
+            Op::PlanCheckpoint(_)
+            | Op::KeepCheckpoint(_)
+            | Op::EndCheckpoint(_)
+            | Op::ForgetCheckpoint(_)
+            | Op::BeginRestore(_)
+            | Op::EndRestore(_)
+            | Op::Cut(_)
+            | Op::DropCut(_)
+            | Op::ReleaseHeld(_)
+            | Op::CloseForRestore(_)
+            | Op::LoadRecords(_)
+            | Op::TakeLoaded(_)
+            | Op::SweepReplaced(_)
+            | Op::ReopenRestored(_) => checkpoints::apply(self, ctx, op),
         }
     }
 
@@ -262,7 +277,21 @@ impl State {
             | Op::GivePolicy(_)
             | Op::RetireStore(_)
             | Op::Found(_)
-            | Op::Forget(_) => Ok(Vec::new()),
+            | Op::Forget(_)
+            | Op::PlanCheckpoint(_)
+            | Op::KeepCheckpoint(_)
+            | Op::EndCheckpoint(_)
+            | Op::ForgetCheckpoint(_)
+            | Op::BeginRestore(_)
+            | Op::EndRestore(_)
+            | Op::Cut(_)
+            | Op::DropCut(_)
+            | Op::ReleaseHeld(_)
+            | Op::CloseForRestore(_)
+            | Op::LoadRecords(_)
+            | Op::TakeLoaded(_)
+            | Op::SweepReplaced(_)
+            | Op::ReopenRestored(_) => Ok(Vec::new()),
             Op::Prepare(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Commit(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Finish(op) => Ok(transactions::finishes(self, op)),

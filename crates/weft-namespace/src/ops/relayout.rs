@@ -40,6 +40,7 @@ pub(super) fn begin(
     };
     let layout = copy.shape.to_proto(generation);
     state.reserved.insert(ino, generation);
+    state.checkpoints.note_generation(generation);
     state.moves.insert(ino, copy);
     Ok(OpReply {
         attr: state.attr(ino),

@@ -1,6 +1,8 @@
 //! Several groups, each with its part of one name space, and transactions between them that go on one
 //! small step at a time.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use weft_namespace::{Errno, Locked, Plan, State, Step, Walk, told, transaction_to};
 use weft_types::{Epoch, GroupId, Ino, ROOT_INO, SLOTS, Slot, TransactionId};
@@ -116,9 +118,13 @@ impl Groups {
             });
             Member::begin(Some((group as u32, slots.collect())))
         };
+        Groups::of_members((0..count).map(of).collect())
+    }
+
+    pub fn of_members(members: Vec<Member>) -> Groups {
         Groups {
-            members: (0..count).map(of).collect(),
-            own: vec![Locked::default(); count],
+            own: vec![Locked::default(); members.len()],
+            members,
             clock: 2_000,
             number: 0,
         }
@@ -339,7 +345,7 @@ impl Groups {
         running.doing = Doing::Finish(running.others.clone(), true);
     }
 
-    fn finish(&mut self, group: usize, id: TransactionId, done: bool) {
+    pub fn finish(&mut self, group: usize, id: TransactionId, done: bool) {
         let transaction = Some(transaction_to(id));
         self.members[group].own(Op::Finish(Finish { transaction, done }));
         let forget = Forget {

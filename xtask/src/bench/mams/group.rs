@@ -277,6 +277,23 @@ impl Group {
         self.cluster.order(order, &member.name()).map(drop)
     }
 
+    /// Runs a tool; what it says.
+    ///
+    /// # Errors
+    /// If it fails, with what it said.
+    pub fn tool(&self, arguments: &[&str]) -> Result<String, String> {
+        let ran = self.cluster.tool(arguments).output();
+        let output = ran.map_err(|error| format!("cannot start weft: {error}"))?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(format!(
+                "weft {}: {}",
+                arguments.join(" "),
+                String::from_utf8_lossy(&output.stderr)
+            )),
+        }
+    }
+
     /// `weft bench stream`, on these groups.
     pub fn stream(&self) -> Command {
         let mut command = Command::new(&self.weft);

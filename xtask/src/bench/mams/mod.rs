@@ -2,6 +2,7 @@
 //! with theirs (docs/performance.md). A group runs on loopback, without mounts; its clients are the
 //! library's (`weft bench names`). Each part is a module.
 
+mod checkpoint;
 mod commit;
 mod cost;
 mod group;
@@ -50,10 +51,10 @@ pub struct MamsOptions {
     /// `mttr`: how often it is stopped (SIGSTOP), for two seconds each time.
     #[arg(long, default_value_t = 20)]
     stops: u32,
-    /// `mttr`, `groups`, `recovery`, `write`: members of each group.
+    /// `mttr`, `groups`, `recovery`, `checkpoint`, `write`: members of each group.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
     members: u32,
-    /// `groups`, `recovery`: numbers of groups.
+    /// `groups`, `recovery`, `checkpoint`: numbers of groups.
     #[arg(long, value_delimiter = ',', default_value = "1,2,3", value_parser = clap::value_parser!(u32).range(1..=8))]
     groups: Vec<u32>,
     /// `cost`, `offered`, `simulated`: numbers of standbys, one group after the other.
@@ -128,6 +129,8 @@ enum Part {
     Renewing,
     /// How long it takes until clients create files again when all metadata servers were killed.
     Recovery,
+    /// How long a checkpoint of all groups takes, and coming back to it.
+    Checkpoint,
     /// What a client that writes a file notices when the active is killed twice meanwhile.
     Write,
 }
@@ -143,6 +146,7 @@ impl Part {
             Part::Commit => commit::run(setting, lines),
             Part::Renewing => renewing::run(setting, lines),
             Part::Recovery => recovery::run(setting, lines),
+            Part::Checkpoint => checkpoint::run(setting, lines),
             Part::Write => write::run(setting, lines),
         }
     }

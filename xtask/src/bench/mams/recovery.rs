@@ -60,7 +60,11 @@ pub fn run(setting: &Setting<'_>, lines: &mut Vec<Line>) -> Outcome {
     Ok(())
 }
 
-fn fill(group: &Group, files: u64) -> Outcome {
+/// Makes so many files.
+///
+/// # Errors
+/// If a client fails.
+pub(super) fn fill(group: &Group, files: u64) -> Outcome {
     let mut command = group.names("fill", FILES);
     command.args(["--clients", "4", "--each", &(files / 4).to_string()]);
     let mut client = Client::start(command)?;
