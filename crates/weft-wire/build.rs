@@ -9,6 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = [
         "common.proto",
         "transaction.proto",
+        "slots.proto",
         "meta.proto",
         "data.proto",
         "image.proto",

@@ -203,6 +203,11 @@ impl<'a> Transaction<'a> {
         let op = self.asked.op().ok_or(Stop::Errno(Errno::EINVAL))?;
         let (mut plan, mut step) = {
             let core = self.meta.core.borrow();
+            let home = core.state.places(op).home();
+            if home.is_some_and(|slot| !core.state.has_slot(slot)) {
+                // Another group is its home now.
+                return Ok(End::Alone);
+            }
             if let Some(by) = core.state.blocked(&Locked::default(), op) {
                 // What it has done, if it is done, is not here yet.
                 return Err(Stop::Again(format!("{by} may be done")));
@@ -228,8 +233,8 @@ impl<'a> Transaction<'a> {
 
     fn group_of(&self, slot: Slot) -> Result<GroupId, Stop> {
         let core = self.meta.core.borrow();
-        let range = crate::group::holder(&core.view, slot);
-        range.ok_or_else(|| Stop::Again(format!("the view has no group for slot {slot}")))
+        let holder = core.holder(slot);
+        holder.ok_or_else(|| Stop::Again(format!("nobody is known to have slot {slot}")))
     }
 
     /// Has parts checked and locked, this group's own first. Answers the replies in the parts' order.
@@ -316,6 +321,10 @@ impl<'a> Transaction<'a> {
             match reply.led() {
                 Led::Within => return Ok(true),
                 Led::Outside => return Ok(false),
+                Led::Elsewhere if reply.ino == at.0 => {
+                    let why = format!("group {group} does not have slot {}", at.slot());
+                    return Err(Stop::Again(why));
+                }
                 Led::Elsewhere => at = Ino(reply.ino),
                 Led::Moving | Led::Unspecified => return Err(moving()),
             }
@@ -423,7 +432,8 @@ fn lock_own(
 ) {
     let (id, part) = (wanted.id, &wanted.part);
     let is_locked = core.running.own.against(part, id).is_some()
-        || core.state.locked_against(part, id).is_some();
+        || core.state.locked_against(part, id).is_some()
+        || core.part_is_not_here(part);
     let result = if is_locked || core.parking.is_full() {
         Err(Errno::EAGAIN)
     } else {

@@ -10,6 +10,7 @@ mod save;
 
 pub use load::Loader;
 pub use save::Records;
+pub(crate) use save::inode_record;
 
 use crate::state::State;
 use twox_hash::xxhash3_128;

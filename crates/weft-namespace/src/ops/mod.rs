@@ -23,6 +23,7 @@ mod set_policy;
 mod setattr;
 mod settled_size;
 pub(crate) mod setxattr;
+mod slots;
 mod transactions;
 mod trim_done;
 mod unlink;
@@ -197,6 +198,11 @@ impl State {
             Op::Commit(op) => transactions::commit(self, ctx, op),
             Op::Finish(op) => transactions::finish(self, ctx, op),
             Op::Forget(op) => transactions::forget(self, ctx, op),
+            Op::Receive(op) => slots::receive(self, ctx, op),
+            Op::Give(op) => slots::give(self, ctx, op),
+            Op::Own(op) => slots::own(self, ctx, op),
+            Op::Discard(op) => slots::discard(self, ctx, op),
+            Op::Adopt(op) => slots::adopt(self, ctx, op),
         }
     }
 
@@ -262,7 +268,12 @@ impl State {
             | Op::GivePolicy(_)
             | Op::RetireStore(_)
             | Op::Found(_)
-            | Op::Forget(_) => Ok(Vec::new()),
+            | Op::Forget(_)
+            | Op::Receive(_)
+            | Op::Give(_)
+            | Op::Own(_)
+            | Op::Discard(_)
+            | Op::Adopt(_) => Ok(Vec::new()),
             Op::Prepare(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Commit(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Finish(op) => Ok(transactions::finishes(self, op)),
