@@ -618,16 +618,7 @@ impl Core {
         match request.method {
             RevokeRequest::METHOD => match request.decode::<RevokeRequest>() {
                 Ok(revoke) if self.group_of(revoke.ino) != group => {
-                    // What it has given there is not held, and what is held another has given.
-                    tracing::warn!(
-                        group,
-                        ino = revoke.ino,
-                        "not the inode's group asks for a lease"
-                    );
-                    let nothing = RevokeReply::default();
-                    request
-                        .replier
-                        .send::<RevokeRequest>(&nothing, weft_rpc::Payload::none());
+                    self.answer_other_group(group, &revoke, request.replier);
                 }
                 Ok(revoke) => self.on_revoke(connection, revoke, request.replier),
                 Err(failed) => request.replier.fail(failed),
@@ -651,6 +642,28 @@ impl Core {
                 .replier
                 .fail(Failed::Refused(format!("clients know no method {other}"))),
         }
+    }
+
+    /// A group asks for a lease that is not, by what is known here, the inode's: the slot has come there, and
+    /// this client has not heard of it. What it has given is not held; but the file may be open here.
+    fn answer_other_group(&self, group: u32, revoke: &RevokeRequest, replier: weft_rpc::Replier) {
+        tracing::debug!(
+            group,
+            ino = revoke.ino,
+            "not the inode's group asks for a lease"
+        );
+        let node = self.nodes.get(revoke.ino).filter(|node| node.is_open());
+        if let Some(node) = &node
+            && revoke.unlinking
+        {
+            // It is kept until this client says that it has closed it.
+            node.state.borrow_mut().orphan = true;
+        }
+        let reply = RevokeReply {
+            open: node.is_some(),
+            ..RevokeReply::default()
+        };
+        replier.send::<RevokeRequest>(&reply, weft_rpc::Payload::none());
     }
 
     /// Has the face forget an inode. False: as [`crate::Invalidator::inode`].
