@@ -201,13 +201,12 @@ impl<'a> Transaction<'a> {
 
     async fn attempt(&mut self) -> Result<End, Stop> {
         let op = self.asked.op().ok_or(Stop::Errno(Errno::EINVAL))?;
+        if !self.is_home() {
+            self.give_up();
+            return Ok(End::Alone);
+        }
         let (mut plan, mut step) = {
             let core = self.meta.core.borrow();
-            let home = core.state.places(op).home();
-            if home.is_some_and(|slot| !core.state.has_slot(slot)) {
-                // Another group is its home now.
-                return Ok(End::Alone);
-            }
             if let Some(by) = core.state.blocked(&Locked::default(), op) {
                 // What it has done, if it is done, is not here yet.
                 return Err(Stop::Again(format!("{by} may be done")));
@@ -231,6 +230,13 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    /// The slot of the change's first directory has not gone to another group.
+    fn is_home(&self) -> bool {
+        let core = self.meta.core.borrow();
+        let home = self.asked.op().and_then(|op| core.state.places(op).home());
+        home.is_none_or(|slot| core.state.has_slot(slot))
+    }
+
     fn group_of(&self, slot: Slot) -> Result<GroupId, Stop> {
         let core = self.meta.core.borrow();
         let holder = core.holder(slot);
@@ -240,6 +246,10 @@ impl<'a> Transaction<'a> {
     /// Has parts checked and locked, this group's own first. Answers the replies in the parts' order.
     async fn prepare(&mut self, parts: &[Part]) -> Result<Vec<PartReply>, Stop> {
         let home = self.id.home;
+        if !self.is_home() {
+            // What is this group's by the plan would be another's.
+            return Err(Stop::Again("another group is its home now".into()));
+        }
         let mut replies: Vec<Option<PartReply>> = vec![None; parts.len()];
         let mut elsewhere: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
         for (at, part) in parts.iter().enumerate() {
