@@ -10,6 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "checkpoint.proto",
         "common.proto",
         "transaction.proto",
+        "slots.proto",
         "meta.proto",
         "data.proto",
         "image.proto",

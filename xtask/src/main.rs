@@ -60,6 +60,9 @@ enum Chore {
         /// Metadata servers of each group.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
         members: u32,
+        /// Slots go from group to group all the time.
+        #[arg(long)]
+        slots: bool,
         /// Only this kind of fault, all the time.
         #[arg(long)]
         storm: Option<String>,
@@ -92,8 +95,9 @@ fn main() -> ExitCode {
             seed,
             groups,
             members,
+            slots,
             storm,
-        } => sim::replay(seed, (groups, members), storm.as_deref()),
+        } => sim::replay(seed, (groups, members, slots), storm.as_deref()),
         Chore::Soak {
             minutes,
             groups,

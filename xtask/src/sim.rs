@@ -17,7 +17,11 @@ const SERVERS: [(u32, u32); 8] = [
 ];
 
 /// Runs one seed and prints what its servers logged.
-pub fn replay(seed: u64, (groups, members): (u32, u32), storm: Option<&str>) -> Outcome {
+pub fn replay(
+    seed: u64,
+    (groups, members, slots): (u32, u32, bool),
+    storm: Option<&str>,
+) -> Outcome {
     let storm = match storm.map(|name| Fault::called(name).ok_or(name)) {
         None => None,
         Some(Ok(kind)) => Some(kind),
@@ -27,6 +31,7 @@ pub fn replay(seed: u64, (groups, members): (u32, u32), storm: Option<&str>) -> 
         storm,
         groups,
         members,
+        slots,
         ..Options::default()
     };
     let report = run(seed, &options);

@@ -234,7 +234,7 @@ impl Client {
             .to_the_end(async move { core.make(&cred, create).await })
             .await?;
         match made {
-            Made::Here(_, known, _) => Ok(known),
+            Made::Here(made) => Ok(made.known),
             // All that is made here must be new.
             Made::Elsewhere(..) => Err(Errno(libc::EEXIST)),
         }
@@ -584,13 +584,13 @@ impl Client {
             path: Bytes::copy_from_slice(path),
             ..ExplainRequest::default()
         };
-        let mut session = self.0.first_session().clone();
+        let mut at = weft_types::ROOT_INO.0;
         for _ in 0..EXPLAIN_HOPS_MAX {
-            let (reply, _) = session.ask(&self.0, |_| request.clone()).await?;
+            let (reply, _) = self.0.ask_at(at, |_| request.clone()).await?;
             let Some(elsewhere) = reply.elsewhere else {
                 return Ok(reply);
             };
-            session = self.0.session_of(elsewhere.ino);
+            at = elsewhere.ino;
             request = ExplainRequest {
                 path: elsewhere.rest,
                 from: elsewhere.ino,

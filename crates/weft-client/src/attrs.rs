@@ -70,8 +70,7 @@ impl Core {
         // Times that are owed and replaced now must not be told again afterwards.
         let owner = self.nodes.get(ino);
         let (reply, link) = self
-            .session_of(ino)
-            .change(self, cred.clone(), op::Op::Setattr(change), true)
+            .change_at(ino, cred.clone(), op::Op::Setattr(change), true)
             .await?;
         let attr = reply
             .reply
@@ -220,8 +219,8 @@ impl Core {
             ..Setattr::default()
         };
         let op = op::Op::Setattr(change);
-        let session = self.session_of(node.ino);
-        let (reply, link) = session.change(self, cred.clone(), op, true).await?;
+        let changed = self.change_at(node.ino, cred.clone(), op, true);
+        let (reply, link) = changed.await?;
         self.take_leases(&link, &reply.leases, node.ino);
         let granted = self.granted(&link, &reply.leases, node.ino);
         let reply = reply.reply.unwrap_or_default();
@@ -330,8 +329,8 @@ impl Core {
         let (core, ino) = (self.clone(), node.ino);
         self.env.spawn("relatime", async move {
             // Whoever reads next tries again.
-            let session = core.session_of(ino);
-            if let Err(errno) = session.change(&core, root_cred(), change, false).await {
+            let told = core.change_at(ino, root_cred(), change, false);
+            if let Err(errno) = told.await {
                 tracing::debug!(ino, %errno, "a time of access was not taken");
             }
         });
@@ -356,8 +355,7 @@ impl Core {
         let losses = node.state.borrow().lease.losses();
         let changes = node.state.borrow().version;
         let (reply, link) = self
-            .session_of(ino)
-            .ask(self, |link| GetxattrRequest {
+            .ask_at(ino, |link| GetxattrRequest {
                 session: link.session,
                 epoch: link.epoch,
                 cred: Some(cred.clone()),
@@ -387,8 +385,7 @@ impl Core {
             return Err(Errno(libc::ENODATA));
         }
         let (reply, _) = self
-            .session_of(ino)
-            .ask(self, |link| GetxattrRequest {
+            .ask_at(ino, |link| GetxattrRequest {
                 session: link.session,
                 epoch: link.epoch,
                 cred: Some(cred.clone()),
@@ -406,8 +403,7 @@ impl Core {
             // An answer to a question asked before this is not kept.
             state.version += 1;
         }
-        let session = self.session_of(ino);
-        let result = session.change(self, cred.clone(), op, true).await;
+        let result = self.change_at(ino, cred.clone(), op, true).await;
         if let Some(node) = self.nodes.get(ino) {
             let mut state = node.state.borrow_mut();
             state.xattr_names = None;
@@ -457,7 +453,7 @@ impl Core {
             ino,
             policy: Some(policy),
         });
-        let (reply, link) = self.session_of(ino).change(self, cred, op, true).await?;
+        let (reply, link) = self.change_at(ino, cred, op, true).await?;
         self.take_leases(&link, &reply.leases, ino);
         if let Some(attr) = reply.reply.and_then(|reply| reply.attr) {
             self.take_changed(&link, &attr, self.granted(&link, &reply.leases, attr.ino));

@@ -712,7 +712,7 @@ impl Pairs {
     /// # Errors
     /// As [`Pairs::write`].
     pub async fn sync(&self, core: &Rc<Core>, object: Object) -> Result<(), Errno> {
-        let session = core.session_of(object.ino).id();
+        let session = core.session_id_of(object.ino).await?;
         let make = |epoch, _| SyncRequest {
             session,
             epoch,

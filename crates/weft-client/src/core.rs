@@ -22,7 +22,7 @@ use weft_env::Env;
 use weft_rpc::{Connection, Request};
 use weft_wire::proto::{
     self, GetInodeRequest, Inode, Lease, LeaseMode, LeaseRangeRequest, LockFreed, OpReply,
-    PairStates, RevokeReply, RevokeRequest, Setattr, Time, op,
+    PairStates, RevokeReply, RevokeRequest, Setattr, SlotMoved, Time, op,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -330,9 +330,8 @@ impl Core {
         ino: u64,
         lease: Mode,
     ) -> Result<(Inode, Vec<Lease>, Link)> {
-        let session = self.session_of(ino);
-        let (reply, link) = session
-            .ask(self, |link| GetInodeRequest {
+        let (reply, link) = self
+            .ask_at(ino, |link| GetInodeRequest {
                 session: link.session,
                 epoch: link.epoch,
                 cred: Some(root_cred()),
@@ -518,8 +517,8 @@ impl Core {
             end: span.end,
             shared: false,
         });
-        let session = self.session_of(node.ino);
-        let (reply, link) = session.change(self, root_cred(), ask, true).await?;
+        let asked = self.change_at(node.ino, root_cred(), ask, true);
+        let (reply, link) = asked.await?;
         let granted = self.take_leases(&link, &reply.leases, node.ino);
         let op_reply = reply.reply.unwrap_or_default();
         if granted {
@@ -549,7 +548,7 @@ impl Core {
             end: need.span.end,
             write: need.mode == Mode::Write,
         };
-        let (reply, link) = self.session_of(node.ino).ask(self, ask).await?;
+        let (reply, link) = self.ask_at(node.ino, ask).await?;
         let layout = reply.layout.as_ref();
         node.state.borrow_mut().take_layout(layout);
         self.take_leases(&link, &reply.leases, node.ino);
@@ -584,8 +583,7 @@ impl Core {
             ino: node.ino,
             trim_seq,
         });
-        let session = self.session_of(node.ino);
-        session.change(self, root_cred(), done, false).await?;
+        self.change_at(node.ino, root_cred(), done, false).await?;
         node.state.borrow_mut().trim = None;
         Ok(())
     }
@@ -620,16 +618,7 @@ impl Core {
         match request.method {
             RevokeRequest::METHOD => match request.decode::<RevokeRequest>() {
                 Ok(revoke) if self.group_of(revoke.ino) != group => {
-                    // What it has given there is not held, and what is held another has given.
-                    tracing::warn!(
-                        group,
-                        ino = revoke.ino,
-                        "not the inode's group asks for a lease"
-                    );
-                    let nothing = RevokeReply::default();
-                    request
-                        .replier
-                        .send::<RevokeRequest>(&nothing, weft_rpc::Payload::none());
+                    self.answer_other_group(group, &revoke, request.replier);
                 }
                 Ok(revoke) => self.on_revoke(connection, revoke, request.replier),
                 Err(failed) => request.replier.fail(failed),
@@ -637,6 +626,11 @@ impl Core {
             PairStates::METHOD => {
                 if let Ok(states) = request.decode::<PairStates>() {
                     self.pairs.learn(group, &states.states, &states.members);
+                }
+            }
+            SlotMoved::METHOD => {
+                if let Ok(moved) = request.decode::<SlotMoved>() {
+                    self.on_slot_moved(group, moved);
                 }
             }
             LockFreed::METHOD => {
@@ -648,6 +642,28 @@ impl Core {
                 .replier
                 .fail(Failed::Refused(format!("clients know no method {other}"))),
         }
+    }
+
+    /// A group asks for a lease that is not, by what is known here, the inode's: the slot has come there, and
+    /// this client has not heard of it. What it has given is not held; but the file may be open here.
+    fn answer_other_group(&self, group: u32, revoke: &RevokeRequest, replier: weft_rpc::Replier) {
+        tracing::debug!(
+            group,
+            ino = revoke.ino,
+            "not the inode's group asks for a lease"
+        );
+        let node = self.nodes.get(revoke.ino).filter(|node| node.is_open());
+        if let Some(node) = &node
+            && revoke.unlinking
+        {
+            // It is kept until this client says that it has closed it.
+            node.state.borrow_mut().orphan = true;
+        }
+        let reply = RevokeReply {
+            open: node.is_some(),
+            ..RevokeReply::default()
+        };
+        replier.send::<RevokeRequest>(&reply, weft_rpc::Payload::none());
     }
 
     /// Has the face forget an inode. False: as [`crate::Invalidator::inode`].

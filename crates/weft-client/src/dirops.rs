@@ -65,8 +65,8 @@ impl Core {
         names: &[(u64, &[u8])],
     ) -> Result<(OpReply, Vec<Lease>, Link)> {
         // The group of the first one's directory is the change's home.
-        let session = self.session_of(names.first().map_or(0, |(dir, _)| *dir));
-        match session.change(self, cred.clone(), op, true).await {
+        let home = names.first().map_or(0, |(dir, _)| *dir);
+        match self.change_at(home, cred.clone(), op, true).await {
             Ok((reply, link)) => Ok((reply.reply.unwrap_or_default(), reply.leases, link)),
             Err(errno) => {
                 if errno == Errno(libc::EIO) {
@@ -94,7 +94,6 @@ impl Core {
                 .attr
                 .map(|attr| (attr.ino, attr.kind()))
                 .ok_or(Errno(libc::EIO))?;
-            self.check_elsewhere(parent, ino)?;
             self.take_leases(&link, &leases, 0);
             self.take_parents(&link, &reply, &leases);
             let change = reply.parent.map_or(0, |parent| parent.change);
@@ -126,7 +125,13 @@ impl Core {
                 state.xattr_names.get_or_insert_default();
             }
         }
-        Ok(Made::Here(node, known, reply.created))
+        let made = Here {
+            node,
+            known,
+            is_new: reply.created,
+            session: link.session,
+        };
+        Ok(Made::Here(made))
     }
 
     pub async fn create(
@@ -207,8 +212,13 @@ impl Core {
             ..proto::Create::default()
         };
         let creating = self.begin_creating(parent);
-        let (node, known, created) = match self.make(cred, create).await? {
-            Made::Here(node, known, created) => (node, known, created),
+        let Here {
+            node,
+            known,
+            is_new: created,
+            session,
+        } = match self.make(cred, create).await? {
+            Made::Here(made) => made,
             Made::Elsewhere(ino, kind) => {
                 check_openable(kind)?;
                 return Ok(Created::Elsewhere(ino));
@@ -217,7 +227,6 @@ impl Core {
         if !created {
             check_openable(known.attr.kind())?;
         }
-        let session = self.session_of(node.ino).id();
         let handle = self.handles.add_file(node.clone(), flags.open, session);
         drop(creating);
         let is_prepared = cut.is_some_and(|cut| Rc::ptr_eq(&cut, &node));
@@ -453,10 +462,19 @@ fn check_openable(kind: FileKind) -> Result<()> {
     }
 }
 
+/// What a create has made, or found.
+pub(crate) struct Here {
+    pub node: Rc<Node>,
+    pub known: Known,
+    /// It was made now.
+    pub is_new: bool,
+    /// Under which it was.
+    pub session: u64,
+}
+
 /// What became of a create.
 pub(crate) enum Made {
-    /// The inode; whether it was made now.
-    Here(Rc<Node>, Known, bool),
+    Here(Here),
     /// The name is there, and stands for another group's inode.
     Elsewhere(u64, FileKind),
 }

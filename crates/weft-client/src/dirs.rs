@@ -130,8 +130,7 @@ impl Core {
         let change = node.state.borrow().attr.map_or(0, |attr| attr.change);
         let handovers = self.handovers.get();
         let (reply, link) = self
-            .session_of(node.ino)
-            .ask(self, |link| ReaddirRequest {
+            .ask_at(node.ino, |link| ReaddirRequest {
                 session: link.session,
                 epoch: link.epoch,
                 cred: Some(Cred::default()),

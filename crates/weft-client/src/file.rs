@@ -123,8 +123,8 @@ impl Core {
             let ino = node.ino;
             let release = op::Op::Release(proto::Release { ino });
             // The end of the session releases it, if nothing else does.
-            let session = core.session_of(ino);
-            if let Err(errno) = session.change(&core, root_cred(), release, false).await {
+            let released = core.change_at(ino, root_cred(), release, false);
+            if let Err(errno) = released.await {
                 tracing::debug!(ino, %errno, "a release was not taken");
             }
             node.unlinking.set(node.unlinking.get() - 1);

@@ -132,6 +132,7 @@ impl Session {
             ended: self.ended.get(),
             ..SessionRequest::default()
         };
+        request.siblings = core.sessions.siblings(self.group);
         if request.session != 0 {
             // Coming back gives back what the service may treat as held: READ leases on anything.
             core.drop_read_leases(self.group).await;
@@ -173,7 +174,7 @@ impl Session {
         self.term.set(term);
         self.generation.set(self.generation.get() + 1);
         if let Some(view) = &reply.view {
-            core.sessions.learn(view);
+            core.learn_view(view);
         }
         let view = reply.view.unwrap_or_default();
         core.pairs.learn(self.group, &reply.pairs, &view.pairs);
@@ -198,6 +199,13 @@ impl Session {
         );
         self.linked.notify_waiters();
         core.linked(self.group);
+        if !taken_up {
+            core.claimed(self, &reply.kept_open);
+        }
+        if self.claims.get() != self.claimed.get() {
+            // At once.
+            self.resettled.notify_one();
+        }
         let groups = view.groups.iter().filter(|it| it.id == self.group);
         let members = groups.flat_map(|group| &group.members);
         Ok(members.map(|member| member.address.clone()).collect())
@@ -250,14 +258,19 @@ impl Session {
                 }
             };
             let sent = env.now();
-            let (told_before, request) = {
+            let (noted, request) = {
                 let Some(core) = core.upgrade() else { return };
                 let settled = core.pairs.settled();
-                if !is_due && settled == told {
+                let Some(session) = core.sessions.with(group) else {
+                    return;
+                };
+                let claims = session.claims.get();
+                if !is_due && settled == told && claims == session.claimed.get() {
                     continue;
                 }
                 told.clone_from(&settled);
-                (core.handovers.get(), core.renewal(&link, settled))
+                let noted = (core.handovers.get(), claims);
+                (noted, core.renewal(&link, settled))
             };
             renewed = Some(sent);
             let call = link.connection.call(&request, Payload::none());
@@ -266,9 +279,9 @@ impl Session {
                 return;
             };
             match answer {
-                Ok(Ok(_)) => {
+                Ok(Ok((reply, _))) => {
                     session.believe_from(sent);
-                    core.renewed(&link, told_before);
+                    core.renewed(&link, noted, &reply);
                 }
                 Ok(Err(CallError::Failed(Failed::Fenced(why)))) => {
                     session.fenced(&core, &link, &why);

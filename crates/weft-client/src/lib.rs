@@ -26,6 +26,7 @@ mod leases;
 mod locks;
 mod lookup;
 mod mapped;
+mod moved;
 mod moving;
 mod names;
 mod node;

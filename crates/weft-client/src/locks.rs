@@ -48,6 +48,12 @@ impl Locks {
         self.freed_all(of_group);
     }
 
+    /// There may be a lock on one of these, or somebody waits for one.
+    pub fn any(&self, of: impl Fn(u64) -> bool) -> bool {
+        self.owners.borrow().keys().any(|ino| of(*ino))
+            || self.waiting.borrow().keys().any(|ino| of(*ino))
+    }
+
     fn may_hold(&self, ino: u64, flock: bool, owner: u64) -> bool {
         self.owners
             .borrow()
@@ -60,8 +66,7 @@ impl Core {
     /// The lock that is in the way of one.
     pub async fn getlk(self: &Rc<Self>, ino: u64, lock: FileLock) -> Result<Option<FileLock>> {
         let (reply, _) = self
-            .session_of(ino)
-            .ask(self, |link| GetLockRequest {
+            .ask_at(ino, |link| GetLockRequest {
                 session: link.session,
                 epoch: link.epoch,
                 ino,
@@ -91,8 +96,7 @@ impl Core {
                 .or_default()
                 .insert((lock.flock, lock.owner));
         }
-        let session = self.session_of(ino);
-        let (reply, _) = session.change(self, cred, set, false).await?;
+        let (reply, _) = self.change_at(ino, cred, set, false).await?;
         match reply.reply.map_or(0, |reply| reply.failure_errno) {
             0 => Ok(()),
             errno => Err(Errno(errno as i32)),

@@ -147,8 +147,7 @@ impl Core {
         let change = self.change_of(parent);
         let handovers = self.handovers.get();
         let (reply, link) = self
-            .session_of(parent)
-            .ask(self, |link| LookupRequest {
+            .ask_at(parent, |link| LookupRequest {
                 session: link.session,
                 epoch: link.epoch,
                 cred: Some(cred.clone()),
@@ -167,7 +166,6 @@ impl Core {
         if let Some(inode) = &reply.inode {
             let ino = inode.attr.map_or(0, |attr| attr.ino);
             if inode.elsewhere {
-                self.check_elsewhere(parent, ino)?;
                 state = NameState::Present(ino);
                 elsewhere = Some(ino);
             }
@@ -189,20 +187,6 @@ impl Core {
             return Box::pin(self.look_up(cred, parent, name)).await;
         }
         Ok(elsewhere.map_or(Named::Here(found), Named::Elsewhere))
-    }
-
-    /// A directory's group says that a name there stands for another group's inode.
-    pub fn check_elsewhere(&self, parent: u64, ino: u64) -> Result<()> {
-        if self.group_of(ino) != self.group_of(parent) {
-            return Ok(());
-        }
-        // It would be asked of who has just said that it is not there.
-        tracing::error!(
-            parent,
-            ino,
-            "the metadata service and the view do not agree on a slot"
-        );
-        Err(Errno(libc::EIO))
     }
 
     /// The file of a name, if this client may have it open or have bytes to write to it.

@@ -251,7 +251,7 @@ fn trouble_of<R: Rpc>(pair: &Pair, member: Member, failed: Failed) -> Trouble {
         Failed::Fenced(why) => Trouble::Fenced(why),
         Failed::Stale(epoch) => Trouble::Stale(epoch),
         // No data server says who leads a group: there is none at this address.
-        Failed::Unavailable(_) | Failed::NotActive { .. } => Trouble::Away,
+        Failed::Unavailable(_) | Failed::NotActive { .. } | Failed::Moved { .. } => Trouble::Away,
         Failed::Refused(why) => {
             tracing::error!(request = R::NAME, pair = pair.id, %member, why, "refused");
             Trouble::Errno(libc::EIO)

@@ -260,6 +260,7 @@ impl Core {
         self.unconfirmed.borrow_mut().push(GivenBack {
             node: node.clone(),
             number: state.handover,
+            group: self.group_of(node.ino),
             generation: self.generation_of(node.ino),
             attr,
             alone: state.lease.mode() == Mode::Write,

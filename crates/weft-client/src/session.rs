@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use weft_env::{Env, Mono};
 use weft_rpc::{CallError, Connection, Local, Payload, Search, Terms};
-use weft_wire::proto::{ChangeReply, ChangeRequest, Identity, Op, identity, op};
+use weft_wire::proto::{ChangeReply, ChangeRequest, Identity, Op, Release, identity, op};
 use weft_wire::{Failed, Rpc};
 
 /// Servers that stay away cost ten attempts a second and address. A request for the session waits for a
@@ -77,12 +77,42 @@ pub(crate) struct Session {
     pub resettled: Rc<Notify>,
     /// Sessions of the group that write, as it said last (for the hybrid protocol).
     pub writers: Cell<u32>,
+    /// How often there was something to be claimed there, and how often that was so when it was.
+    pub claims: Cell<u64>,
+    pub claimed: Cell<u64>,
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         // A client that was dropped without being closed: nobody renews any more.
         self.stop();
+    }
+}
+
+/// Why a group has not answered well.
+pub(crate) enum Stopped {
+    Errno(Errno),
+    /// It has not done it, and never will: the slot is another group's. The slot and that group; where its
+    /// members are.
+    Moved((u32, u32), Vec<String>),
+}
+
+impl Stopped {
+    /// For what is asked of one group only.
+    fn errno(self) -> Errno {
+        match self {
+            Stopped::Errno(errno) => errno,
+            Stopped::Moved((slot, group), _) => {
+                tracing::error!(slot, group, "a group was asked for another one's slot");
+                Errno(libc::EIO)
+            }
+        }
+    }
+}
+
+impl From<Errno> for Stopped {
+    fn from(errno: Errno) -> Stopped {
+        Stopped::Errno(errno)
     }
 }
 
@@ -138,6 +168,8 @@ impl Session {
             resettled: Rc::default(),
             // This client may be about to.
             writers: Cell::new(u32::from(group == FIRST)),
+            claims: Cell::new(0),
+            claimed: Cell::new(0),
         }
     }
 
@@ -245,6 +277,17 @@ impl Session {
         core: &Rc<Core>,
         make: impl Fn(&Link) -> R,
     ) -> Result<(R::Reply, Link), Errno> {
+        let asked = self.ask_within(core, self.patience, make);
+        asked.await.map_err(Stopped::errno)
+    }
+
+    /// The same, if the group has what is asked about; at most so long.
+    pub async fn ask_within<R: Rpc>(
+        &self,
+        core: &Rc<Core>,
+        patience: Duration,
+        make: impl Fn(&Link) -> R,
+    ) -> Result<(R::Reply, Link), Stopped> {
         let asking = async {
             loop {
                 let link = self.connected().await;
@@ -255,9 +298,9 @@ impl Session {
                 }
             }
         };
-        match self.env.timeout(self.patience, asking).await {
+        match self.env.timeout(patience, asking).await {
             Ok(result) => result,
-            Err(_) => Err(Errno(libc::EIO)),
+            Err(_) => Err(Stopped::Errno(Errno(libc::EIO))),
         }
     }
 
@@ -267,11 +310,16 @@ impl Session {
         core: &Rc<Core>,
         link: &Link,
         answer: Result<(R::Reply, bytes::Bytes), CallError>,
-    ) -> Option<Result<R::Reply, Errno>> {
+    ) -> Option<Result<R::Reply, Stopped>> {
         match answer {
             Ok((reply, _)) => Some(Ok(reply)),
             Err(CallError::Lost(_)) => None,
-            Err(CallError::Failed(Failed::Errno(errno))) => Some(Err(Errno(errno))),
+            Err(CallError::Failed(Failed::Errno(errno))) => Some(Err(Errno(errno).into())),
+            Err(CallError::Failed(Failed::Moved {
+                slot,
+                group,
+                members,
+            })) => Some(Err(Stopped::Moved((slot, group), members))),
             Err(CallError::Failed(Failed::Stale(epoch))) => {
                 // Taking up tells the new epoch.
                 link.connection
@@ -293,7 +341,7 @@ impl Session {
             }
             Err(CallError::Failed(Failed::Refused(why))) => {
                 tracing::error!(request = R::NAME, why, "a request was refused");
-                Some(Err(Errno(libc::EIO)))
+                Some(Err(Errno(libc::EIO).into()))
             }
         }
     }
@@ -307,12 +355,29 @@ impl Session {
         &self,
         core: &Rc<Core>,
         cred: Cred,
-        op: op::Op,
+        mut op: op::Op,
         want_leases: bool,
     ) -> Result<(ChangeReply, Link), Errno> {
+        let change = (cred, &mut op, want_leases);
+        let changed = self.change_within(core, self.patience, change);
+        changed.await.map_err(Stopped::errno)
+    }
+
+    /// The same, if the group has what is to be changed; at most so long. The change is what it was if another
+    /// group is to do it.
+    pub async fn change_within(
+        &self,
+        core: &Rc<Core>,
+        patience: Duration,
+        (cred, op, want_leases): (Cred, &mut op::Op, bool),
+    ) -> Result<(ChangeReply, Link), Stopped> {
+        // Of no meaning, and small.
+        let none = op::Op::Release(Release::default());
         let mut request = ChangeRequest {
             cred: Some(cred),
-            op: Some(Op { op: Some(op) }),
+            op: Some(Op {
+                op: Some(std::mem::replace(op, none)),
+            }),
             want_leases,
             ..ChangeRequest::default()
         };
@@ -325,7 +390,9 @@ impl Session {
                 let link = self.connected().await;
                 match &numbered {
                     // A new session knows nothing of the old one's operations.
-                    Some(_) if request.session != link.session => return Err(Errno(libc::EIO)),
+                    Some(_) if request.session != link.session => {
+                        return Err(Errno(libc::EIO).into());
+                    }
                     Some(_) => {}
                     None => {
                         let number = self.next_operation.get();
@@ -346,9 +413,15 @@ impl Session {
                 }
             }
         };
-        let (reply, link) = match self.env.timeout(self.patience, changing).await {
+        let (reply, link) = match self.env.timeout(patience, changing).await {
+            Ok(Err(moved @ Stopped::Moved(..))) => {
+                if let Some(asked) = request.op.and_then(|asked| asked.op) {
+                    *op = asked;
+                }
+                return Err(moved);
+            }
             Ok(result) => result?,
-            Err(_) => return Err(Errno(libc::EIO)),
+            Err(_) => return Err(Errno(libc::EIO).into()),
         };
         if reply.writers > 0 {
             self.writers.set(reply.writers);
@@ -357,7 +430,7 @@ impl Session {
             0 => Ok((reply, link)),
             // A lock's conflict is told beside the errno.
             _ if reply.reply.as_ref().is_some_and(|r| r.conflict.is_some()) => Ok((reply, link)),
-            errno => Err(Errno(errno as i32)),
+            errno => Err(Errno(errno as i32).into()),
         }
     }
 

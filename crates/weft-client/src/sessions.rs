@@ -9,17 +9,20 @@ use crate::core::Core;
 use crate::node::Node;
 use crate::session::{Link, Session};
 use crate::settings::Settings;
-use crate::slots::{FIRST, Slots};
+use crate::slots::{FIRST, Move, Slots};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use weft_env::Env;
+use weft_types::{Ino, SLOTS, Slot};
 use weft_wire::proto::View;
 
 pub(crate) struct Sessions {
     first: Rc<Session>,
     others: RefCell<BTreeMap<u32, Rc<Session>>>,
     slots: RefCell<Slots>,
+    /// Slots that have moved, and from where: whoever has them now may not know yet what the client had there.
+    unclaimed: RefCell<BTreeMap<u16, u32>>,
     /// The client says goodbye: no session is opened any more.
     closing: Cell<bool>,
 }
@@ -31,6 +34,7 @@ impl Sessions {
             first: Rc::new(Session::new(env, settings, FIRST)),
             others: RefCell::default(),
             slots: RefCell::default(),
+            unclaimed: RefCell::default(),
             closing: Cell::new(false),
         }
     }
@@ -58,9 +62,52 @@ impl Sessions {
         self.slots.borrow().group_of(ino)
     }
 
-    /// A session's reply has brought a view.
-    pub fn learn(&self, view: &View) {
-        self.slots.borrow_mut().learn(view);
+    /// A session's reply has brought a view. Answers which slots have moved.
+    pub fn learn(&self, view: &View) -> Vec<Move> {
+        self.slots.borrow_mut().learn(view)
+    }
+
+    /// A group says that another one has a slot. False: it is not the one that has it, by what is known.
+    pub fn moved(&self, slot: u32, between: (u32, u32), members: Vec<String>) -> bool {
+        let mut slots = self.slots.borrow_mut();
+        slots.learn_members(between.1, &members);
+        let slot = u16::try_from(slot).ok().filter(|slot| *slot < SLOTS);
+        slot.is_some_and(|slot| slots.moved(slot, between))
+    }
+
+    /// Where a group's members are, if the view does not say.
+    pub fn learn_members(&self, group: u32, members: &[String]) {
+        self.slots.borrow_mut().learn_members(group, members);
+    }
+
+    /// What the client has of a slot that has moved is to be claimed.
+    pub fn note_unclaimed(&self, slot: u16, from: u32) {
+        self.unclaimed.borrow_mut().insert(slot, from);
+    }
+
+    /// A group has heard what is claimed there.
+    pub fn forget_unclaimed(&self, group: u32) {
+        let slots = self.slots.borrow();
+        let is_there = |slot: u16| slots.group_of(Ino::new(Slot(slot), 0).0) == group;
+        self.unclaimed
+            .borrow_mut()
+            .retain(|slot, _| !is_there(*slot));
+    }
+
+    /// What the client has of an inode is with this group, by what is known: the group that keeps it, or the
+    /// one from which its slot has come.
+    pub fn is_had_from(&self, ino: u64, group: u32) -> bool {
+        let unclaimed = self.unclaimed.borrow();
+        let from = unclaimed.get(&Ino(ino).slot().0).copied();
+        from.unwrap_or_else(|| self.group_of(ino)) == group
+    }
+
+    /// The numbers of the sessions with other groups than this one.
+    pub fn siblings(&self, group: u32) -> Vec<u64> {
+        let others = self.others.borrow();
+        let all = std::iter::once(&self.first).chain(others.values());
+        let others = all.filter(|session| session.group != group && session.id() != 0);
+        others.map(|session| session.id()).collect()
     }
 
     /// From now on the sessions that there are come to their end.
@@ -93,7 +140,11 @@ impl Core {
     /// The session with the group that keeps an inode: all that is asked about it is asked there. It is
     /// opened if this is the first that is asked of the group.
     pub fn session_of(self: &Rc<Self>, ino: u64) -> Rc<Session> {
-        let group = self.group_of(ino);
+        self.session_with(self.group_of(ino))
+    }
+
+    /// The session with a group, opened if there is none.
+    pub fn session_with(self: &Rc<Self>, group: u32) -> Rc<Session> {
         match self.sessions.with(group) {
             Some(session) => session,
             None => self.open_session(group),

@@ -2,6 +2,7 @@
 //!
 //! Pure. A cluster of one group needs no table: everything is the first group's.
 
+use std::collections::BTreeSet;
 use weft_types::{Ino, SLOTS};
 use weft_wire::proto::View;
 
@@ -17,31 +18,58 @@ pub(crate) struct Slots {
     groups: Vec<u32>,
     /// The addresses of the members of each group.
     members: Vec<(u32, Vec<String>)>,
+    /// Slots of which the group that had them has said who has them. No view says anything of these any
+    /// more: it is not known which of both is newer.
+    told: BTreeSet<u16>,
 }
 
+/// A slot, the group that had it, and the one that has it.
+pub(crate) type Move = (u16, u32, u32);
+
 impl Slots {
-    /// Takes over what a view says, unless a newer one is known.
-    pub fn learn(&mut self, view: &View) {
+    /// Takes over what a view says, unless a newer one is known. Answers which slots have moved since the one
+    /// before.
+    pub fn learn(&mut self, view: &View) -> Vec<Move> {
         if self.version.is_some_and(|version| version >= view.version) {
-            return;
+            return Vec::new();
         }
+        let is_first = self.version.is_none();
         self.version = Some(view.version);
         let of_group = |group: &weft_wire::proto::Group| {
             let members = group.members.iter();
             (group.id, members.map(|it| it.address.clone()).collect())
         };
         self.members = view.groups.iter().map(of_group).collect();
-        self.groups.clear();
-        if view.slots.iter().all(|range| range.group == FIRST) {
-            return;
+        let before = std::mem::take(&mut self.groups);
+        self.groups = groups_of(view);
+        let group = |of: &[u32], slot: u16| of.get(usize::from(slot)).copied().unwrap_or(FIRST);
+        for slot in &self.told {
+            put(&mut self.groups, *slot, group(&before, *slot));
         }
-        self.groups.resize(usize::from(SLOTS), FIRST);
-        for range in &view.slots {
-            let span = range.first as usize..(range.last as usize).saturating_add(1);
-            match self.groups.get_mut(span) {
-                Some(slots) => slots.fill(range.group),
-                None => tracing::error!(?range, "the view names slots that there are not"),
-            }
+        if is_first || before == self.groups {
+            return Vec::new();
+        }
+        let slots = (0..SLOTS).map(|slot| (slot, group(&before, slot), group(&self.groups, slot)));
+        slots.filter(|(_, from, to)| from != to).collect()
+    }
+
+    /// The group that has a slot says that another one has it now. False: it is not the one that has it, by
+    /// what is known.
+    pub fn moved(&mut self, slot: u16, (from, to): (u32, u32)) -> bool {
+        let known = self.group_of(Ino::new(weft_types::Slot(slot), 0).0);
+        if known != from || from == to {
+            return false;
+        }
+        self.told.insert(slot);
+        put(&mut self.groups, slot, to);
+        true
+    }
+
+    /// Where a group's members are, if the view does not say.
+    pub fn learn_members(&mut self, group: u32, members: &[String]) {
+        let is_known = |(id, known): &(u32, Vec<String>)| *id == group && !known.is_empty();
+        if !members.is_empty() && !self.members.iter().any(is_known) {
+            self.members.push((group, members.to_vec()));
         }
     }
 
@@ -60,6 +88,31 @@ impl Slots {
         let of_group = all.find(|(id, _)| *id == group);
         of_group.map_or_else(Vec::new, |(_, members)| members.clone())
     }
+}
+
+fn put(groups: &mut Vec<u32>, slot: u16, group: u32) {
+    if groups.is_empty() && group != FIRST {
+        groups.resize(usize::from(SLOTS), FIRST);
+    }
+    if let Some(of) = groups.get_mut(usize::from(slot)) {
+        *of = group;
+    }
+}
+
+/// The group of each slot by a view; none where all are the first's.
+fn groups_of(view: &View) -> Vec<u32> {
+    if view.slots.iter().all(|range| range.group == FIRST) {
+        return Vec::new();
+    }
+    let mut groups = vec![FIRST; usize::from(SLOTS)];
+    for range in &view.slots {
+        let span = range.first as usize..(range.last as usize).saturating_add(1);
+        match groups.get_mut(span) {
+            Some(slots) => slots.fill(range.group),
+            None => tracing::error!(?range, "the view names slots that there are not"),
+        }
+    }
+    groups
 }
 
 #[cfg(test)]
@@ -117,6 +170,40 @@ mod tests {
         slots.learn(&view(1, &odd));
         let some = [0, 9, 10, 15, 20, 4000, 4095].map(|at| group(&slots, at));
         assert_eq!(some, [1, 1, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_the_group_that_had_a_slot_says_counts_more_than_a_view() {
+        let mut slots = Slots::default();
+        assert!(slots.learn(&view(1, &[])).is_empty());
+        assert!(!slots.moved(7, (1, 2)), "it is not the one that has it");
+        assert!(slots.moved(7, (FIRST, 2)));
+        assert_eq!((group(&slots, 7), group(&slots, 8)), (2, FIRST));
+        let moved = slots.learn(&view(2, &[(0, 4089, 0), (4090, 4095, 1)]));
+        assert_eq!(moved.len(), 6);
+        assert_eq!(moved[0], (4090, FIRST, 1));
+        assert_eq!((group(&slots, 7), group(&slots, 4090)), (2, 1));
+        // Older than what was said, or newer: nobody knows.
+        assert!(
+            slots
+                .learn(&view(3, &[(0, 4095, 1)]))
+                .iter()
+                .all(|it| it.0 != 7)
+        );
+        assert_eq!((group(&slots, 7), group(&slots, 0)), (2, 1));
+        assert!(slots.moved(7, (2, 1)));
+        assert_eq!(group(&slots, 7), 1);
+    }
+
+    #[test]
+    fn where_a_group_is_that_no_view_has_named_may_be_said() {
+        let mut slots = Slots::default();
+        slots.learn_members(3, &[]);
+        assert!(slots.members(3).is_empty());
+        slots.learn_members(3, &["a:1".to_owned()]);
+        assert_eq!(slots.members(3), ["a:1"]);
+        slots.learn_members(3, &["b:1".to_owned()]);
+        assert_eq!(slots.members(3), ["a:1"]);
     }
 
     #[test]

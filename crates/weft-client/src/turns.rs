@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_wire::proto::{self, PairEpoch, RenewRequest, SharedLease, op};
+use weft_wire::proto::{self, PairEpoch, RenewReply, RenewRequest, SharedLease, op};
 
 /// A service that does not answer the last word for this long is left to the session's term.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(2);
@@ -20,7 +20,8 @@ pub(crate) struct GivenBack {
     pub node: Rc<Node>,
     /// Of [`Core::handovers`].
     pub number: u64,
-    /// The connection of the session with its group.
+    /// To which group, and over which connection with that.
+    pub group: u32,
     pub generation: u64,
     pub attr: Attr,
     /// Nobody else wrote the file.
@@ -34,14 +35,23 @@ impl Core {
         self.pump();
     }
 
-    /// A renewal was answered that was sent over this link when there had been so many handovers: what
-    /// was told by then on that connection has arrived.
-    pub fn renewed(&self, link: &Link, handovers: u64) {
+    /// A renewal was answered that was sent over this link when there had been so many handovers, and so much
+    /// to be claimed: what was told by then on that connection has arrived.
+    pub fn renewed(
+        self: &Rc<Self>,
+        link: &Link,
+        (handovers, claims): (u64, u64),
+        reply: &RenewReply,
+    ) {
         self.unconfirmed.borrow_mut().retain(|given| {
-            let is_of_link =
-                given.generation == link.generation && self.group_of(given.node.ino) == link.group;
+            let is_of_link = given.generation == link.generation && given.group == link.group;
             !is_of_link || given.number > handovers
         });
+        let session = self.sessions.with(link.group);
+        if let Some(session) = session.filter(|session| session.claimed.get() < claims) {
+            session.claimed.set(claims);
+            self.claimed(&session, &reply.kept_open);
+        }
     }
 
     /// Waits until what was told when this node's WRITE lease was given back is known to be with the
@@ -50,18 +60,21 @@ impl Core {
     /// # Errors
     /// EIO when the patience is over.
     pub async fn confirm(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
-        let is_of_node = |given: &GivenBack| Rc::ptr_eq(&given.node, node);
-        if !self.unconfirmed.borrow().iter().any(is_of_node) {
+        let is_of_node = |given: &&GivenBack| Rc::ptr_eq(&given.node, node);
+        let group = {
+            let unconfirmed = self.unconfirmed.borrow();
+            unconfirmed.iter().find(is_of_node).map(|given| given.group)
+        };
+        let Some(session) = group.and_then(|group| self.sessions.with(group)) else {
             return Ok(());
-        }
-        let told = Cell::new(0);
-        let session = self.session_of(node.ino);
+        };
+        let told = Cell::default();
         let renew = |link: &Link| {
-            told.set(self.handovers.get());
+            told.set((self.handovers.get(), session.claims.get()));
             self.renewal(link, self.pairs.settled())
         };
-        let (_, link) = session.ask(self, renew).await?;
-        self.renewed(&link, told.get());
+        let (reply, link) = session.ask(self, renew).await?;
+        self.renewed(&link, told.get(), &reply);
         Ok(())
     }
 
@@ -69,11 +82,14 @@ impl Core {
     pub fn renewal(&self, link: &Link, settled: Vec<PairEpoch>) -> RenewRequest {
         let mut giving_back = self.giving_back.inos();
         giving_back.retain(|ino| self.group_of(*ino) == link.group);
+        let session = self.sessions.with(link.group);
         RenewRequest {
             session: link.session,
             epoch: link.epoch,
             settled,
             giving_back,
+            siblings: self.sessions.siblings(link.group),
+            claims: session.is_some_and(|it| it.claims.get() != it.claimed.get()),
         }
     }
 
@@ -99,7 +115,7 @@ impl Core {
             }
         }
         let unconfirmed = self.unconfirmed.borrow();
-        let of_group = |given: &&GivenBack| self.group_of(given.node.ino) == group;
+        let of_group = |given: &&GivenBack| given.group == group;
         for given in unconfirmed.iter().filter(of_group).filter(|it| it.alone) {
             if !write.contains(&given.node.ino) {
                 write.push(given.node.ino);
@@ -111,8 +127,7 @@ impl Core {
     /// What was given back to a group and is not confirmed.
     fn take_unconfirmed(&self, group: u32) -> Vec<GivenBack> {
         let unconfirmed = self.unconfirmed.take().into_iter();
-        let (of_group, others) =
-            unconfirmed.partition(|given| self.group_of(given.node.ino) == group);
+        let (of_group, others) = unconfirmed.partition(|given| given.group == group);
         *self.unconfirmed.borrow_mut() = others;
         of_group
     }
@@ -158,7 +173,7 @@ impl Core {
 
     /// Drops what a node cached and owed; what was written and not on the servers is lost, and the
     /// next fsync or close says so.
-    fn lose_node(self: &Rc<Self>, node: &Rc<Node>) {
+    pub fn lose_node(self: &Rc<Self>, node: &Rc<Node>) {
         let mut state = node.state.borrow_mut();
         state.lease.lose(Mode::None);
         state.forget();
@@ -199,7 +214,7 @@ impl Core {
                 held.push(node);
             }
         }
-        self.locks.lose(|ino| self.group_of(ino) == group);
+        self.locks.lose(|ino| self.sessions.is_had_from(ino, group));
         let core = self.clone();
         self.env.spawn("forget", async move {
             for node in &held {

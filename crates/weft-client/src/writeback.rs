@@ -466,8 +466,7 @@ impl Core {
             };
             let _telling = Telling(node);
             let tell = op::Op::Setattr(owed);
-            let session = self.session_of(node.ino);
-            let result = session.change(self, root_cred(), tell, false).await;
+            let result = self.change_at(node.ino, root_cred(), tell, false).await;
             let mut state = node.state.borrow_mut();
             match result {
                 Ok((reply, _)) => {
@@ -561,8 +560,7 @@ impl Core {
         }
         let drop_lease = op::Op::DropLease(proto::DropLease { ino: node.ino });
         let given = self
-            .session_of(node.ino)
-            .change(self, root_cred(), drop_lease, true)
+            .change_at(node.ino, root_cred(), drop_lease, true)
             .await;
         let granted = given.as_ref().ok().and_then(|(reply, link)| {
             let lease = reply.leases.iter().find(|lease| lease.ino == node.ino)?;

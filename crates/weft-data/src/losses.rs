@@ -15,7 +15,7 @@ use std::time::Duration;
 use weft_objects::{Extent, Loss, Purpose};
 use weft_pair::recovery::{Region, regions_of};
 use weft_pair::{Mode, PairState};
-use weft_rpc::{Payload, Request};
+use weft_rpc::{CallError, Payload, Request};
 use weft_types::{BLOCK_BYTES, Epoch, GroupId, Member, ObjectId, REGION_BLOCKS};
 use weft_wire::Failed;
 use weft_wire::checksum;
@@ -397,12 +397,19 @@ async fn told_returned(node: Rc<Node>, object: ObjectId) {
         objects: vec![to_name(object)],
     };
     let patience = Duration::from_millis(node.settings.link_patience_ms);
+    let mut moved = None;
     loop {
-        let group = attend::group_of(&node, object.ino);
+        let group = moved
+            .take()
+            .unwrap_or_else(|| attend::group_of(&node, object.ino));
         if let Some(connection) = attend::active_of(&node, group) {
             let call = connection.call(&request, Payload::none());
-            if let Ok(Ok(_)) = node.env.timeout(patience, call).await {
-                return;
+            match node.env.timeout(patience, call).await {
+                Ok(Ok(_)) => return,
+                Ok(Err(CallError::Failed(Failed::Moved { group, .. }))) => {
+                    moved = Some(GroupId(group));
+                }
+                _ => {}
             }
         }
         node.env.sleep(AGAIN).await;

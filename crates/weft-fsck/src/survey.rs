@@ -65,6 +65,11 @@ impl<'a, A: Ask> Survey<'a, A> {
         Ok(survey)
     }
 
+    /// No slot has moved since the other one.
+    pub(crate) fn is_same(&self, other: &Survey<'_, A>) -> bool {
+        self.groups == other.groups
+    }
+
     fn note(&self, group: GroupId, sn: u64) {
         let mut spans = self.spans.borrow_mut();
         let span = spans.entry(group).or_insert(Span {

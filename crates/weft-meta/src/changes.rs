@@ -38,9 +38,9 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         Op::StartJob(_) | Op::MarkJob(_) | Op::EndJob(_) => {}
         Op::RemovePair(_) | Op::AdmitPair(_) | Op::RetireStore(_) => {}
         Op::Relayout(op) => inos.push(Ino(op.ino)),
-        Op::OpenSession(_) => {}
+        Op::OpenSession(_) | Op::Receive(_) | Op::Discard(_) => {}
         op if crate::checkpoints::is_entry(op) => {}
-        Op::CloseSession(_) => return false,
+        Op::CloseSession(_) | Op::Give(_) | Op::Own(_) | Op::Adopt(_) => return false,
         _ => inos.extend(state.touches(entry).iter().map(|touch| touch.ino)),
     }
     true
@@ -80,6 +80,11 @@ fn is_own(op: &Op) -> bool {
             | Op::Commit(_)
             | Op::Finish(_)
             | Op::Forget(_)
+            | Op::Receive(_)
+            | Op::Give(_)
+            | Op::Own(_)
+            | Op::Discard(_)
+            | Op::Adopt(_)
     ) || crate::checkpoints::is_entry(op)
 }
 
@@ -137,6 +142,15 @@ pub(crate) fn change(
     };
     if let Some(failed) = refusal {
         return replier.fail(failed);
+    }
+    // That remains are trimmed is told under a use of the lease that is asked back.
+    let gives = gives_back(op) || matches!(op, Op::TrimDone(_));
+    if let Some(why) = core.change_is_not_here(op, gives) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            change(meta, core, &connection, request, (since, replier));
+        };
+        return meta.turn_away(core, why, replier, again);
     }
     if let Op::Relayout(relayout) = op
         && core.settling.has(Ino(relayout.ino))

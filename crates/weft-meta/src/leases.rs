@@ -357,6 +357,21 @@ impl Leases {
                 .any(|(_, revocation)| revocation.ask != Ask::Report)
     }
 
+    /// A revocation on its way, of one of these inodes, and whose lease it is.
+    pub(crate) fn revoking_within(&self, inos: RangeInclusive<Ino>) -> Option<(Ino, SessionId)> {
+        let (first, last) = (*inos.start(), *inos.end());
+        let range = (first, SessionId(0))..=(last, SessionId(u64::MAX));
+        let mut revoking = self.revoking.range(range);
+        revoking.next().map(|(of, _)| *of)
+    }
+
+    /// Takes all entries of an inode away that is another group's now.
+    pub(crate) fn forget_inode(&mut self, ino: Ino) {
+        for (session, _) in self.others(ino, SessionId(0)) {
+            self.remove(ino, session);
+        }
+    }
+
     /// The revocations that a session has not answered.
     pub(crate) fn revocations_of(
         &self,

@@ -30,6 +30,7 @@ mod server;
 mod sessions;
 mod settings;
 mod settle;
+mod slots;
 mod startup;
 mod status;
 mod survey;

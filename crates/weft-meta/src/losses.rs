@@ -112,11 +112,19 @@ pub(crate) fn on_unsettled(
 /// METHOD 111.
 pub(crate) fn on_returned(
     meta: &Rc<Meta>,
-    _core: &mut Core,
-    _connection: &Connection,
+    core: &mut Core,
+    connection: &Connection,
     request: ReturnedRequest,
     replier: Replier,
 ) {
+    let mut inos = request.objects.iter().map(|object| Ino(object.ino));
+    if let Some(why) = inos.find_map(|ino| core.look_is_not_here(ino)) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_returned(meta, core, &connection, request, replier);
+        };
+        return meta.turn_away(core, why, replier, again);
+    }
     let task = meta.clone();
     meta.spawn("returned", async move {
         for object in request.objects {

@@ -131,6 +131,13 @@ fn lookup(
         Err(failed) => return replier.fail(failed),
     };
     let parent = Ino(request.parent);
+    if let Some(why) = core.look_is_not_here(parent) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            lookup(meta, core, &connection, request, (since, replier));
+        };
+        return meta.turn_away(core, why, replier, again);
+    }
     if let Some(by) = core.state.hides_name(parent, &request.name) {
         let connection = connection.clone();
         let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
@@ -202,6 +209,13 @@ fn get_inode(
         Err(failed) => return replier.fail(failed),
     };
     let ino = Ino(request.ino);
+    if let Some(why) = core.look_is_not_here(ino) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            get_inode(meta, core, &connection, request, (since, replier));
+        };
+        return meta.turn_away(core, why, replier, again);
+    }
     // First: it may be made by that, and not be here yet.
     if let Some(by) = core.state.hides_entries(ino) {
         let connection = connection.clone();
@@ -252,6 +266,13 @@ pub(crate) fn on_readdir(
         Err(failed) => return replier.fail(failed),
     };
     let ino = Ino(request.ino);
+    if let Some(why) = core.look_is_not_here(ino) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_readdir(meta, core, &connection, request, replier);
+        };
+        return meta.turn_away(core, why, replier, again);
+    }
     if let Some(by) = core.state.hides_entries(ino) {
         let connection = connection.clone();
         let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
@@ -317,6 +338,13 @@ pub(crate) fn on_getxattr(
         return replier.fail(failed);
     }
     let ino = Ino(request.ino);
+    if let Some(why) = core.look_is_not_here(ino) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_getxattr(meta, core, &connection, request, replier);
+        };
+        return meta.turn_away(core, why, replier, again);
+    }
     if let Some(by) = core.state.hides_inode(ino) {
         let connection = connection.clone();
         let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
@@ -360,6 +388,17 @@ pub(crate) fn on_get_lock(
         return replier.fail(Failed::Refused("a question for a lock without one".into()));
     };
     let ino = Ino(request.ino);
+    if let Some(why) = core.lock_is_not_here(ino) {
+        let connection = connection.clone();
+        let asked = GetLockRequest {
+            lock: Some(lock),
+            ..request
+        };
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_get_lock(meta, core, &connection, asked, replier);
+        };
+        return meta.turn_away(core, why, replier, again);
+    }
     if let Some(by) = core.state.hides_inode(ino) {
         let connection = connection.clone();
         let asked = GetLockRequest {

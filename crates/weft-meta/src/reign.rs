@@ -16,6 +16,7 @@ use crate::ranges::Ranges;
 use crate::revocations::Parking;
 use crate::sessions::Live;
 use crate::settle::Settling;
+use crate::slots::{self, Slots, Wakes};
 use crate::{MetaError, Settings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -59,6 +60,8 @@ pub(crate) struct Meta {
     pub propose: Box<dyn Fn(Batch)>,
     /// To the actives of other groups.
     pub links: Links,
+    /// What works on slots that move.
+    pub slots: Wakes,
     tasks: RefCell<Vec<Task>>,
     /// Tasks that there may be before those that have ended are let go of.
     tasks_max: Cell<usize>,
@@ -83,6 +86,8 @@ pub(crate) struct Core {
     /// Transactions that are under way.
     pub running: Running,
     pub checkpoints: Checkpointing,
+    /// Slots that move.
+    pub slots: Slots,
     pub view: View,
     pub metrics: Rc<Metrics>,
     /// Time of the last entry, in nanoseconds: entries never go back in time.
@@ -142,6 +147,7 @@ impl Meta {
             jobs: Jobs::default(),
             running: Running::default(),
             checkpoints: Checkpointing::default(),
+            slots: Slots::default(),
             lock_waiters: LockWaiters::default(),
             view,
             metrics: metrics.clone(),
@@ -161,6 +167,7 @@ impl Meta {
             stopping: Cell::new(false),
             propose: Box::new(propose),
             links: Links::default(),
+            slots: Wakes::default(),
             tasks: RefCell::default(),
             tasks_max: Cell::new(TASKS_MIN),
         });
@@ -177,8 +184,8 @@ impl Meta {
                 partition::finish_decided(&meta, core);
             }
         }
-        if crate::group::is_partitioned(&meta.core.borrow().view) {
-            meta.spawn("in doubt", partition::ask_in_doubt(meta.clone()));
+        if slots::are_several(&meta.core.borrow()) {
+            slots::begin(&meta);
         }
         meta.spawn("session clock", crate::expiry::run(meta.clone()));
         match is_first {
@@ -231,7 +238,7 @@ impl Meta {
     /// who owns the root directory.
     fn begin_name_space(&self, core: &mut Core) {
         let group = self.settings.group;
-        if crate::group::is_partitioned(&core.view) {
+        if group != FIRST_GROUP.0 || crate::group::is_partitioned(&core.view) {
             let slots = core.view.slots.iter().filter(|range| range.group == group);
             let slots = slots.copied().collect();
             self.apply_own(core, op::Op::Found(proto::Found { group, slots }));
@@ -288,6 +295,13 @@ impl Meta {
             proto::DropCutRequest::METHOD => dispatch(from, request, checkpoints::on_drop_cut),
             proto::RestoreStepRequest::METHOD => dispatch(from, request, checkpoints::on_step),
             proto::WriteBackRequest::METHOD => dispatch(from, request, checkpoints::on_write_back),
+            proto::ReceiveSlotRequest::METHOD => dispatch(from, request, slots::on_receive),
+            proto::CheckSlotRequest::METHOD => dispatch(from, request, slots::on_check),
+            proto::OwnSlotRequest::METHOD => dispatch(from, request, slots::on_own),
+            proto::SlotOutcomeRequest::METHOD => dispatch(from, request, slots::on_outcome),
+            proto::GuestsRequest::METHOD => dispatch(from, request, slots::on_guests),
+            proto::MoveSlotsRequest::METHOD => dispatch(from, request, slots::on_move),
+            proto::SlotsRequest::METHOD => dispatch(from, request, slots::on_slots),
             proto::FollowPairsRequest::METHOD => {
                 dispatch(from, request, crate::pairs::on_follow);
             }

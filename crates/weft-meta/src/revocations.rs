@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use weft_rpc::{Connection, Payload, Replier};
-use weft_types::{Ino, SessionId, TransactionId};
+use weft_types::{Ino, SessionId, Slot, TransactionId};
 use weft_wire::Failed;
 use weft_wire::proto::{
     self, Lease, LeaseMode, LeaseRangeReply, LeaseRangeRequest, RevokeReply, RevokeRequest, op,
@@ -31,6 +31,10 @@ pub(crate) enum Conflict {
     Return,
     /// A transaction has to end.
     Transaction(TransactionId),
+    /// A slot has to come, or to go.
+    Slot(Slot),
+    /// It has to be known who the guests are.
+    Guest,
 }
 
 /// Whether an inode is open at a client.
@@ -58,6 +62,8 @@ pub(crate) struct Parking {
     by_inode: BTreeMap<Ino, Vec<Parked>>,
     for_return: Vec<Again>,
     by_transaction: BTreeMap<TransactionId, Vec<Again>>,
+    by_slot: BTreeMap<Slot, Vec<Again>>,
+    for_guests: Vec<Again>,
     /// How many of those parked by an inode want this one.
     wanted: BTreeMap<Ino, usize>,
     count: usize,
@@ -109,6 +115,8 @@ impl Parking {
             Conflict::Inode(ino) => return self.take(ino),
             Conflict::Return => std::mem::take(&mut self.for_return),
             Conflict::Transaction(id) => self.by_transaction.remove(&id).unwrap_or_default(),
+            Conflict::Slot(slot) => self.by_slot.remove(&slot).unwrap_or_default(),
+            Conflict::Guest => std::mem::take(&mut self.for_guests),
         };
         self.count -= waiting.len();
         waiting
@@ -161,6 +169,8 @@ impl Meta {
             Conflict::Transaction(id) => {
                 parking.by_transaction.entry(id).or_default().push(again);
             }
+            Conflict::Slot(slot) => parking.by_slot.entry(slot).or_default().push(again),
+            Conflict::Guest => parking.for_guests.push(again),
         }
     }
 
@@ -607,7 +617,10 @@ impl Meta {
             },
             write: false,
         };
-        if core.settling.has(ino) || !core.is_there_for(ino, session) {
+        if core.settling.has(ino)
+            || core.slots.is_frozen(ino.slot())
+            || !core.is_there_for(ino, session)
+        {
             return None;
         }
         match core.state.write_lease(ino) {
@@ -732,6 +745,13 @@ pub(crate) fn on_lease_range(
     let Some(span) = ranges::blocks(request.start..request.end) else {
         return replier.fail(Failed::Refused("a lease on no bytes".into()));
     };
+    if let Some(why) = core.look_is_not_here(ino) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_lease_range(meta, core, &connection, request, replier);
+        };
+        return meta.turn_away(core, why, replier, again);
+    }
     if let Some(by) = core.locked_by(ino) {
         let (connection, waits) = (connection.clone(), (Vec::new(), 0..0));
         let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {

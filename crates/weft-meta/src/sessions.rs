@@ -3,6 +3,7 @@
 
 use crate::ranges::{self, Kept};
 use crate::reign::{Core, Meta, ROOT};
+use crate::slots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weft_env::Mono;
@@ -50,6 +51,8 @@ pub(crate) struct Live {
     /// By pair, the epoch that the client said last: everything that it sent under an earlier one has
     /// ended. Not told in this reign: unknown.
     pub settled: BTreeMap<PairId, u64>,
+    /// The client's sessions with other groups, as it has said last.
+    pub siblings: Vec<u64>,
 }
 
 impl Live {
@@ -78,6 +81,7 @@ impl Live {
             stage: Stage::Open,
             told: Sn(0),
             settled: BTreeMap::new(),
+            siblings: Vec::new(),
         };
         state
             .sessions()
@@ -147,6 +151,7 @@ impl Core {
             root_ino: ROOT,
             write_leases,
             shared_leases,
+            kept_open: slots::kept_open(self, session),
         }
     }
 }
@@ -204,6 +209,8 @@ fn open(
         live.settles(&now);
     }
     tracing::info!(%session, name, peer = connection.peer(), "session opened");
+    slots::adopt(meta, core, session, &request.siblings);
+    let sn = sn.max(core.commits.newest());
     meta.when_committed(core, sn, move |meta, core, result| match result {
         Ok(()) => {
             let reply = core.session_reply(meta, session, (Vec::new(), Vec::new()));
@@ -232,6 +239,7 @@ fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: Sessio
             .get(&session)
             .map(|live| live.settled.clone())
             .unwrap_or_default(),
+        siblings: Vec::new(),
     };
     let Some(before) = core.sessions.insert(session, live) else {
         return;
@@ -306,7 +314,12 @@ fn take_up(
     }
     let kept = kept.into_iter().map(|ino| ino.0).collect();
     let shared = shared.into_iter().map(|ino| ino.0).collect();
-    let reply = core.session_reply(meta, session, (kept, shared));
+    // What its other sessions had it is told by a renewal, once that is committed.
+    slots::adopt(meta, core, session, &request.siblings);
+    let reply = SessionReply {
+        kept_open: Vec::new(),
+        ..core.session_reply(meta, session, (kept, shared))
+    };
     replier.send::<SessionRequest>(&reply, Payload::none());
     meta.resume_revocations(core, session);
     meta.retry_returned(core);
@@ -374,8 +387,14 @@ pub(crate) fn on_renew(
                 live.settles(&request.settled);
                 told = live.told;
             }
+            slots::adopt(meta, core, session, &request.siblings);
+            let mut reply = RenewReply::default();
+            if request.claims {
+                reply.kept_open = slots::kept_open(core, session);
+                told = core.commits.newest();
+            }
             meta.when_committed(core, told, move |_, _, result| match result {
-                Ok(()) => replier.send::<RenewRequest>(&RenewReply {}, Payload::none()),
+                Ok(()) => replier.send::<RenewRequest>(&reply, Payload::none()),
                 Err(failed) => replier.fail(failed),
             });
         }

@@ -7,6 +7,7 @@
 use crate::leases::all_of;
 use crate::reign::{Core, Meta};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_rpc::Payload;
@@ -36,6 +37,13 @@ impl Settling {
     /// Somebody's writes to it are being settled.
     pub(crate) fn has(&self, ino: Ino) -> bool {
         self.0.range(all_of(ino)).next().is_some()
+    }
+
+    /// Somebody's writes to one of these are being settled.
+    pub(crate) fn is_any_within(&self, inos: RangeInclusive<Ino>) -> bool {
+        let (first, last) = (*inos.start(), *inos.end());
+        let range = (first, SessionId(0))..=(last, SessionId(u64::MAX));
+        self.0.range(range).next().is_some()
     }
 
     fn end(&mut self, ino: Ino, writer: SessionId) {

@@ -4,7 +4,7 @@ use crate::reign::{Core, Meta};
 use std::rc::Rc;
 use weft_namespace::Resolved;
 use weft_rpc::{Connection, Payload, Replier};
-use weft_types::PairId;
+use weft_types::{Ino, PairId, ROOT_INO};
 use weft_wire::Failed;
 use weft_wire::proto::{
     Elsewhere, ExplainReply, ExplainRequest, ScrubRequest, StartScrubReply, StartScrubRequest,
@@ -49,13 +49,28 @@ pub(crate) fn on_status(
     });
 }
 
+/// Where a path begins.
+fn begins_at(request: &ExplainRequest) -> Ino {
+    match request.from {
+        0 => ROOT_INO,
+        ino => Ino(ino),
+    }
+}
+
 pub(crate) fn on_explain(
-    _meta: &Rc<Meta>,
+    meta: &Rc<Meta>,
     core: &mut Core,
-    _connection: &Connection,
+    connection: &Connection,
     request: ExplainRequest,
     replier: Replier,
 ) {
+    if let Some(why) = core.look_is_not_here(begins_at(&request)) {
+        let connection = connection.clone();
+        let again = move |meta: &Rc<Meta>, core: &mut Core, replier| {
+            on_explain(meta, core, &connection, request, replier);
+        };
+        return meta.turn_away(core, why, replier, again);
+    }
     let begin = Elsewhere {
         ino: request.from,
         rest: request.path,
@@ -82,7 +97,7 @@ pub(crate) fn on_explain(
         .filter_map(|pair| core.pairs.published_of(PairId(*pair)))
         .map(|state| state.to_proto())
         .collect();
-    let ino = weft_types::Ino(inode.attr.as_ref().map_or(0, |attr| attr.ino));
+    let ino = Ino(inode.attr.as_ref().map_or(0, |attr| attr.ino));
     let writer = core.state.write_lease(ino).map_or(0, |session| session.0);
     let reply = ExplainReply {
         inode: Some(inode),

@@ -210,10 +210,26 @@ impl State {
         if self.checkpoints.closed.is_some() || self.checkpoints.restoring.is_some() {
             return Some("a checkpoint is being restored".into());
         }
+        if let Some(slot) = self.arriving().next() {
+            // Given by the other group before its cut, and not owned here, it would be in no cut at all.
+            return Some(format!("slot {slot} is moving here: wait for its end"));
+        }
         let pair = self.draining.iter().next()?;
         Some(format!(
             "pair {pair} is being drained: wait for its end, or cancel it"
         ))
+    }
+
+    /// Why no slot leaves this group now, in words. None: slots may.
+    pub fn hinders_slots(&self) -> Option<String> {
+        if self.checkpoints.closed.is_some() {
+            return Some("a checkpoint is being restored".into());
+        }
+        // The cuts say what to hold of the slots that each group had.
+        self.cuts().next().map(|_| {
+            "a checkpoint is kept: slots move when all have been deleted (weft checkpoint list)"
+                .into()
+        })
     }
 
     /// The cut that names this pair, if one does.

@@ -102,17 +102,17 @@ impl Directory {
         self.restore(cookie, name, ino);
     }
 
-    /// Points the entry at another inode; it keeps its place.
-    pub(crate) fn replace(&mut self, cookie: u64, ino: Ino) {
-        if let Some(entry) = self.entries.get_mut(&cookie) {
-            entry.ino = ino;
-        }
+    /// Points the entry at another inode; it keeps its place. Answers the one before.
+    pub(crate) fn replace(&mut self, cookie: u64, ino: Ino) -> Option<Ino> {
+        let entry = self.entries.get_mut(&cookie)?;
+        Some(std::mem::replace(&mut entry.ino, ino))
     }
 
-    pub(crate) fn remove(&mut self, cookie: u64) {
-        if let Some(entry) = self.entries.remove(&cookie) {
-            self.names.remove(&(hash(&entry.name), cookie));
-        }
+    /// Takes an entry away. Answers the inode that it named.
+    pub(crate) fn remove(&mut self, cookie: u64) -> Option<Ino> {
+        let entry = self.entries.remove(&cookie)?;
+        self.names.remove(&(hash(&entry.name), cookie));
+        Some(entry.ino)
     }
 
     /// The entries after a cookie, in order.

@@ -56,6 +56,7 @@ pub use parts::{Locked, Plan, Step, Walk, told, transaction_of, transaction_to};
 pub use read::{Deletion, SessionSummary, Statistics};
 pub use resolve::Resolved;
 pub use sessions::{REPLIES_MAX, SESSION_NAME_MAX};
+pub use slots::{Attempt, Given, Hashes, Key, Places, slot_of};
 pub use state::{DIRECTORY_LINKS_MAX, LINKS_MAX, State};
 
 use weft_wire::proto::OpReply;

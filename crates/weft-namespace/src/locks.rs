@@ -208,6 +208,24 @@ impl Locks {
         self.ranges.retain(|range| range.owner.session != session);
     }
 
+    /// All locks of a session are another one's. What that has already counts.
+    pub(crate) fn rename(&mut self, from: SessionId, to: SessionId) {
+        let of_session = self.iter().filter(|(_, range)| range.owner.session == from);
+        let moved: Vec<(bool, Range)> = of_session.collect();
+        self.drop_session(from);
+        for (flock, mut range) in moved {
+            range.owner.session = to;
+            let is_new = !flock || !self.whole.contains_key(&range.owner);
+            if is_new {
+                let kind = match range.exclusive {
+                    true => Kind::Exclusive,
+                    false => Kind::Shared,
+                };
+                self.set(&Wanted { kind, flock, range });
+            }
+        }
+    }
+
     /// True if the session holds any lock here.
     pub(crate) fn has_session(&self, session: SessionId) -> bool {
         self.iter().any(|(_, range)| range.owner.session == session)

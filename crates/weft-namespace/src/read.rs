@@ -310,9 +310,10 @@ impl State {
         inode.is_some_and(|inode| inode.nlink > 0 || is_held())
     }
 
-    /// All open sessions, in order.
+    /// All open sessions of this group, in order.
     pub fn sessions(&self) -> impl Iterator<Item = SessionSummary> + '_ {
-        self.sessions.iter().map(|(id, session)| SessionSummary {
+        let own = self.sessions.iter().filter(|(id, _)| !self.is_guest(**id));
+        own.map(|(id, session)| SessionSummary {
             session: *id,
             name: session.name.clone(),
             replies: session.replies().len(),

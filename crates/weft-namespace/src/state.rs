@@ -13,7 +13,7 @@ use crate::moves::Move;
 use crate::names::Name;
 use crate::parts::{Foreigners, Locked, Prepared};
 use crate::sessions::Session;
-use crate::slots::SlotSet;
+use crate::slots::{Arriving, Given, SlotSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use twox_hash::XxHash3_64;
@@ -86,6 +86,10 @@ pub struct State {
     pub(crate) slots: SlotSet,
     /// Inodes of other groups that entries name.
     pub(crate) foreign: Foreigners,
+    /// Slots that were given to other groups.
+    pub(crate) given: BTreeMap<Slot, Given>,
+    /// Slots that other groups send.
+    pub(crate) arriving: BTreeMap<Slot, Arriving>,
     /// Parts of other groups' transactions that wait for the outcome.
     pub(crate) prepared: BTreeMap<TransactionId, Vec<Prepared>>,
     /// This group's transactions, and which groups are still to hear of them.
@@ -98,6 +102,9 @@ pub struct State {
     pub(crate) draining: BTreeSet<PairId>,
     /// Derived from what is prepared.
     pub(crate) locked: Locked,
+    /// Derived from the entries: how many names an inode of this group, which is no directory, has in
+    /// directories of its other slots.
+    pub(crate) strays: BTreeMap<Ino, u32>,
 }
 
 /// What is counted as it changes, so that `statistics` need not walk.
@@ -175,6 +182,8 @@ impl State {
             group: GroupId(0),
             slots: SlotSet::all(),
             foreign: BTreeMap::new(),
+            given: BTreeMap::new(),
+            arriving: BTreeMap::new(),
             prepared: BTreeMap::new(),
             decided: BTreeMap::new(),
             checkpoints: Checkpoints::default(),
@@ -182,6 +191,7 @@ impl State {
             counts: Counts::default(),
             draining: BTreeSet::new(),
             locked: Locked::default(),
+            strays: BTreeMap::new(),
         }
     }
 
@@ -327,6 +337,7 @@ impl State {
             self.counts.inhabited += u64::from(directory.len() == 1);
             self.counts.entries += 1;
             self.counts.name_bytes += name.len() as u64;
+            self.count_stray(parent, ino);
         }
     }
 
@@ -336,10 +347,11 @@ impl State {
             ..
         }) = self.get_mut(parent)
         {
-            directory.remove(cookie);
+            let gone = directory.remove(cookie);
             self.counts.inhabited -= u64::from(directory.is_empty());
             self.counts.entries -= 1;
             self.counts.name_bytes -= name.len() as u64;
+            self.unname(parent, gone);
         }
     }
 
@@ -349,7 +361,16 @@ impl State {
             ..
         }) = self.get_mut(parent)
         {
-            directory.replace(cookie, ino);
+            let gone = directory.replace(cookie, ino);
+            self.unname(parent, gone);
+            self.count_stray(parent, ino);
+        }
+    }
+
+    /// A directory has no entry of this inode any more.
+    fn unname(&mut self, parent: Ino, gone: Option<Ino>) {
+        if let Some(gone) = gone.filter(|gone| gone.slot() != parent.slot()) {
+            self.uncount_stray(gone);
         }
     }
 
@@ -447,6 +468,7 @@ impl State {
                 if let Some(session) = self.sessions.get_mut(&range.owner.session) {
                     session.locks.remove(&ino);
                 }
+                self.forget_idle_guest(range.owner.session);
             }
         }
     }

@@ -7,7 +7,7 @@ mod groups;
 
 use groups::{Groups, Member, Running, is_kept_by_images, user};
 use std::collections::BTreeMap;
-use weft_types::ROOT_INO;
+use weft_types::{Ino, ROOT_INO};
 use weft_wire::proto::op::Op;
 use weft_wire::proto::{
     Attr, Create, Cred, FileKind, Link, OpReply, Rename, Rmdir, Setattr, Unlink,
@@ -149,13 +149,7 @@ fn several_groups_do_what_one_does() {
                 _ => refused += 1,
             }
         }
-        let of_one = |ino: &u64| {
-            one.state
-                .inode(weft_types::Ino(*ino))
-                .unwrap()
-                .attr
-                .unwrap()
-        };
+        let of_one = |ino: &u64| one.state.inode(Ino(*ino)).unwrap().attr.unwrap();
         for (ino, attr) in groups.whole() {
             assert_eq!(plain(attr), plain(of_one(&ino)), "seed {seed}");
         }
@@ -164,6 +158,51 @@ fn several_groups_do_what_one_does() {
     assert!(
         done > 900 && refused > 900 && spanned > 900,
         "{done} {refused} {spanned}"
+    );
+}
+
+/// The same, while slots go from group to group.
+#[test]
+fn several_groups_do_what_one_does_while_slots_move() {
+    let (mut moved, mut with_inodes, mut spanned) = (0, 0, 0);
+    for seed in 1..=16u64 {
+        let mut rng = Rng(seed.wrapping_mul(0x517c_c1b7_2722_0a95));
+        let (mut groups, mut one) = (Groups::new(3), Member::begin(None));
+        let sticky = chmod(ROOT_INO.0, 0o1777);
+        groups.change(&user(0), sticky.clone());
+        one.apply(groups.clock, one.session, &user(0), sticky);
+        for _ in 0..150 {
+            let all = groups.whole();
+            let inos: Vec<u64> = all.keys().copied().collect();
+            for _ in 0..rng.below(3) {
+                let ino = Ino(inos[rng.below(inos.len() as u64) as usize]);
+                let slot = match rng.below(8) {
+                    0 => weft_types::Slot(rng.below(4096) as u16),
+                    _ => ino.slot(),
+                };
+                let to = rng.below(3) as usize;
+                if slot != ROOT_INO.slot() && groups.move_slot(slot, to) {
+                    moved += 1;
+                    with_inodes += usize::from(slot == ino.slot());
+                }
+            }
+            let op = random_op(&mut rng, &all);
+            let cred = user([0, 0, 5, 6][rng.below(4) as usize]);
+            let home = groups.home(&op);
+            spanned += usize::from(groups.members[home].state.spans_groups(&op));
+            let many = groups.change(&cred, op.clone());
+            let single = one.apply(groups.clock, one.session, &cred, op.clone());
+            agree(&groups, &op, &many, &single);
+        }
+        for (ino, attr) in groups.whole() {
+            let single = one.state.inode(Ino(ino)).unwrap().attr.unwrap();
+            assert_eq!(plain(attr), plain(single), "seed {seed}");
+        }
+    }
+    // Or there was nothing to see.
+    assert!(
+        moved > 600 && with_inodes > 600 && spanned > 600,
+        "{moved} {with_inodes} {spanned}"
     );
 }
 

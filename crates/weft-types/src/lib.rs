@@ -125,6 +125,11 @@ impl Ino {
         Ino(((slot.0 as u64) << INO_COUNTER_BITS) | counter)
     }
 
+    /// All numbers that inodes of a slot may have.
+    pub const fn all_of(slot: Slot) -> std::ops::RangeInclusive<Ino> {
+        Ino::new(slot, 0)..=Ino::new(slot, (1 << INO_COUNTER_BITS) - 1)
+    }
+
     /// The slot this inode lives in.
     pub const fn slot(self) -> Slot {
         Slot((self.0 >> INO_COUNTER_BITS) as u16)

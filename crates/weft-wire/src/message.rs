@@ -109,12 +109,20 @@ methods! {
     111 ReturnedRequest -> proto::ReturnedReply;
     112 LossesRequest -> proto::LossesReply;
     113 AcknowledgeRequest -> proto::AcknowledgeReply;
+    114 ReceiveSlotRequest -> proto::ReceiveSlotReply;
+    115 CheckSlotRequest -> proto::CheckSlotReply;
+    116 OwnSlotRequest -> proto::OwnSlotReply;
+    117 SlotOutcomeRequest -> proto::SlotOutcomeReply;
+    118 GuestsRequest -> proto::GuestsReply;
+    119 SlotMoved -> ();
     120 GroupMessage -> ();
     121 FetchImageRequest -> proto::FetchImageReply;
     122 GroupStatusRequest -> proto::GroupStatusReply;
     123 AdmitMemberRequest -> proto::AdmitMemberReply;
     124 DismissMemberRequest -> proto::DismissMemberReply;
     125 ForceMemberRequest -> proto::ForceMemberReply;
+    126 MoveSlotsRequest -> proto::MoveSlotsReply;
+    127 SlotsRequest -> proto::SlotsReply;
     130 CreateCheckpointRequest -> proto::CreateCheckpointReply;
     131 CheckpointsRequest -> proto::CheckpointsReply;
     132 RestoreCheckpointRequest -> proto::RestoreCheckpointReply;
@@ -158,6 +166,16 @@ pub enum Failed {
         /// Addresses of the members that it knows.
         members: Vec<String>,
     },
+    /// Another group has the slot: it was not done here, and never will be.
+    #[error("slot {slot} is group {group}'s")]
+    Moved {
+        /// Of what was asked about.
+        slot: u32,
+        /// Who has it, as far as the one that answers knows.
+        group: u32,
+        /// Addresses of that group's members that it knows.
+        members: Vec<String>,
+    },
 }
 
 fn leader(active: &str) -> String {
@@ -187,6 +205,15 @@ impl From<Failed> for Failure {
             Failed::NotActive { active, members } => {
                 failure::Kind::NotActive(proto::NotActive { active, members })
             }
+            Failed::Moved {
+                slot,
+                group,
+                members,
+            } => failure::Kind::Moved(proto::Moved {
+                slot,
+                group,
+                members,
+            }),
         };
         Failure { kind: Some(kind) }
     }
@@ -206,6 +233,15 @@ impl From<Failure> for Failed {
                     members: bounded_addresses(members),
                 }
             }
+            Some(failure::Kind::Moved(proto::Moved {
+                slot,
+                group,
+                members,
+            })) => Failed::Moved {
+                slot,
+                group,
+                members: bounded_addresses(members),
+            },
             None => Failed::Refused("a failure without a reason".into()),
         }
     }
@@ -239,6 +275,11 @@ mod tests {
             Failed::Refused("nonsense".into()),
             not_active("b:1", vec!["a:1".into(), "b:1".into()]),
             not_active("", Vec::new()),
+            Failed::Moved {
+                slot: 7,
+                group: 2,
+                members: vec!["c:1".into()],
+            },
         ] {
             assert_eq!(over_the_wire(failed.clone()), failed);
         }

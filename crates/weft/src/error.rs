@@ -27,6 +27,14 @@ pub enum Error {
         /// The answer.
         source: io::Error,
     },
+    /// Another group has what was asked about: ask that one. Exit code 1.
+    #[error("slot {slot} has moved to group {group}: ask again")]
+    Moved {
+        /// The slot.
+        slot: u32,
+        /// Who has it.
+        group: u32,
+    },
     /// Anything else. Exit code 1.
     #[error("{0}")]
     Failed(String),
@@ -36,7 +44,7 @@ impl Error {
     /// What the process ends with: 1 failed, 2 wrong usage, 3 no cluster, 4 found unsound.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Io { .. } | Error::Failed(_) => 1,
+            Error::Io { .. } | Error::Moved { .. } | Error::Failed(_) => 1,
             Error::Usage(_) => 2,
             Error::Unreachable(_) => 3,
             Error::Unsound(_) => 4,

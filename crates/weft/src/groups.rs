@@ -95,7 +95,13 @@ impl Groups {
             ..ExplainRequest::default()
         };
         for _ in 0..HOPS_MAX {
-            let reply = self.tool(group).await?.call(&request).await?;
+            let reply = match self.tool(group).await?.call(&request).await {
+                Err(Error::Moved { group: other, .. }) if GroupId(other) != group => {
+                    group = GroupId(other);
+                    continue;
+                }
+                answer => answer?,
+            };
             let Some(elsewhere) = reply.elsewhere else {
                 return Ok((reply, group));
             };

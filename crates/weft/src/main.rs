@@ -28,6 +28,7 @@ mod policy;
 mod reliability;
 mod scrub;
 mod server;
+mod slots;
 mod status;
 mod table;
 mod tool;
@@ -82,6 +83,8 @@ enum Command {
     Pair(pair::PairCommand),
     /// Adds metadata servers and takes them away, while files are in use.
     Group(group::GroupCommand),
+    /// Which metadata group has which part of the name space; moves parts while they are in use.
+    Slots(slots::SlotsCommand),
     /// Moves files from fuller to emptier pairs.
     Rebalance(pair::RebalanceCommand),
     /// Reads and checks all data, heals what is bad.
@@ -130,6 +133,7 @@ fn main() -> ExitCode {
         Command::Policy(command) => block_on(|env| policy::run(env, command)),
         Command::Pair(command) => block_on(|env| pair::run(env, command)),
         Command::Group(command) => block_on(|env| group::run(env, command)),
+        Command::Slots(command) => block_on(|env| slots::run(env, command)),
         Command::Rebalance(command) => block_on(|env| pair::rebalance(env, command)),
         Command::Scrub(command) => block_on(|env| scrub::run(env, command)),
         Command::Checkpoint(command) => block_on(|env| checkpoint::run(env, command)),

@@ -13,8 +13,9 @@ use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Search, Terms};
 use weft_types::{FIRST_GROUP, GroupId};
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::{
-    CheckpointsRequest, ExplainRequest, Identity, JobsRequest, LossesRequest, StatusReply,
-    StatusRequest, SurveyGroupRequest, SurveyInodesRequest, SurveyLookRequest, SurveyNamesRequest,
+    CheckpointsRequest, ExplainRequest, Identity, JobsRequest, LossesRequest, MoveSlotsRequest,
+    SlotsRequest, StatusReply, StatusRequest, SurveyGroupRequest, SurveyInodesRequest,
+    SurveyLookRequest, SurveyNamesRequest,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -159,6 +160,9 @@ fn is_question<R: Rpc>() -> bool {
         SurveyLookRequest::METHOD,
         SurveyGroupRequest::METHOD,
         CheckpointsRequest::METHOD,
+        SlotsRequest::METHOD,
+        // One that is given twice is as good as one.
+        MoveSlotsRequest::METHOD,
     ]
     .contains(&R::METHOD)
 }
@@ -246,6 +250,9 @@ impl Tool {
                     return Err(Error::Failed(
                         std::io::Error::from_raw_os_error(errno).to_string(),
                     ));
+                }
+                Ok(Ok(Err(CallError::Failed(Failed::Moved { slot, group, .. })))) => {
+                    return Err(Error::Moved { slot, group });
                 }
                 Ok(Ok(Err(CallError::Failed(failed)))) => {
                     return Err(Error::Failed(format!("{address}: {failed}")));

@@ -80,6 +80,9 @@ pub(crate) fn is_served_while_closed(method: u16) -> bool {
         proto::CutStatusRequest::METHOD,
         proto::DropCutRequest::METHOD,
         proto::RestoreStepRequest::METHOD,
+        proto::GuestsRequest::METHOD,
+        proto::SlotOutcomeRequest::METHOD,
+        proto::SlotsRequest::METHOD,
     ]
     .contains(&method)
 }

@@ -17,4 +17,4 @@ pub(crate) use member::{Ended, Member};
 pub(crate) use orders::on_order;
 pub(crate) use place::removed;
 pub(crate) use restore::{adopt, connect, on_image};
-pub(crate) use view::{addresses, another_leads, holder, is_partitioned, voters};
+pub(crate) use view::{addresses, another_leads, change, holder, is_partitioned, voters};

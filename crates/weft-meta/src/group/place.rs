@@ -115,7 +115,9 @@ fn prepare(view: &mut View, settings: &Settings, journal_epoch: Epoch) -> Result
             view.cluster_id
         )));
     }
-    if !view.slots.iter().any(|range| range.group == settings.group) {
+    // One that is there may have given all its slots to others.
+    let is_there = group_of(view, settings.group).is_some_and(|group| !group.members.is_empty());
+    if !is_there && !view.slots.iter().any(|range| range.group == settings.group) {
         let groups = view.slots.iter().map(|range| range.group).max();
         return Err(MetaError::Settings(format!(
             "group {} has no part of the name space: the cluster was founded with groups 0 to {}; set `group` \

@@ -118,7 +118,7 @@ pub(super) fn shared_out(groups: u32) -> Vec<SlotRange> {
 
 /// Changes the view as `change` does, as often as it takes until the outcome is known. `change` answers
 /// false if nothing is to be changed; the view as it is then is answered.
-pub(super) async fn change(
+pub(crate) async fn change(
     env: &Env,
     coordinator: &dyn Coordinator,
     mut change: impl FnMut(&mut View) -> Result<bool, MetaError>,

@@ -204,6 +204,10 @@ impl<'a> Transaction<'a> {
 
     async fn attempt(&mut self) -> Result<End, Stop> {
         let op = self.asked.op().ok_or(Stop::Errno(Errno::EINVAL))?;
+        if !self.is_home() {
+            self.give_up();
+            return Ok(End::Alone);
+        }
         let (mut plan, mut step) = {
             let core = self.meta.core.borrow();
             if !core.is_open(self.asked.session) {
@@ -232,15 +236,26 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    /// The slot of the change's first directory has not gone to another group.
+    fn is_home(&self) -> bool {
+        let core = self.meta.core.borrow();
+        let home = self.asked.op().and_then(|op| core.state.places(op).home());
+        home.is_none_or(|slot| core.state.has_slot(slot))
+    }
+
     fn group_of(&self, slot: Slot) -> Result<GroupId, Stop> {
         let core = self.meta.core.borrow();
-        let range = crate::group::holder(&core.view, slot);
-        range.ok_or_else(|| Stop::Again(format!("the view has no group for slot {slot}")))
+        let holder = core.holder(slot);
+        holder.ok_or_else(|| Stop::Again(format!("nobody is known to have slot {slot}")))
     }
 
     /// Has parts checked and locked, this group's own first. Answers the replies in the parts' order.
     async fn prepare(&mut self, parts: &[Part]) -> Result<Vec<PartReply>, Stop> {
         let home = self.id.home;
+        if !self.is_home() {
+            // What is this group's by the plan would be another's.
+            return Err(Stop::Again("another group is its home now".into()));
+        }
         let mut replies: Vec<Option<PartReply>> = vec![None; parts.len()];
         let mut elsewhere: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
         for (at, part) in parts.iter().enumerate() {
@@ -324,6 +339,10 @@ impl<'a> Transaction<'a> {
             match reply.led() {
                 Led::Within => return Ok(true),
                 Led::Outside => return Ok(false),
+                Led::Elsewhere if reply.ino == at.0 => {
+                    let why = format!("group {group} does not have slot {}", at.slot());
+                    return Err(Stop::Again(why));
+                }
                 Led::Elsewhere => at = Ino(reply.ino),
                 Led::Moving | Led::Unspecified => return Err(moving()),
             }
@@ -431,7 +450,8 @@ fn lock_own(
 ) {
     let (id, part) = (wanted.id, &wanted.part);
     let is_locked = core.running.own.against(part, id).is_some()
-        || core.state.locked_against(part, id).is_some();
+        || core.state.locked_against(part, id).is_some()
+        || core.part_is_not_here(part);
     let result = if is_locked || core.parking.is_full() {
         Err(Errno::EAGAIN)
     } else {

@@ -43,6 +43,7 @@ pub(crate) fn on_prepare(
     if let Some(failed) = core.commits.refusal() {
         return replier.fail(failed);
     }
+    crate::slots::begin(meta);
     let since = core.leases.next_seq();
     prepare(meta, core, id, request, (since, replier));
 }
@@ -61,6 +62,8 @@ fn prepare(
     for part in &request.parts {
         let is_locked = core.running.own.against(part, id).is_some()
             || core.state.locked_against(part, id).is_some();
+        // Whoever plans finds out where the slot is.
+        let is_locked = is_locked || core.part_is_not_here(part);
         let checked = match is_locked {
             true => Err(Errno::EAGAIN),
             false => core.state.check_part(&cred, part),

@@ -11,7 +11,7 @@ use crate::names::Name;
 use crate::ops::{self, setxattr};
 use crate::parts::{Foreign, Prepared, transaction_of};
 use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
-use crate::slots::SlotSet;
+use crate::slots::{Arriving, Attempt, Given, SlotSet, slot_of};
 use crate::state::{Removed, State, Trim};
 use prost::Message;
 use std::collections::BTreeMap;
@@ -201,6 +201,9 @@ impl Loader {
             Record::Checkpoint(checkpoint) => self.checkpoint(checkpoint),
             Record::Cut(cut) => self.cut(cut),
             Record::Held(held) => self.held(held),
+            Record::Given(given) => self.given(&given),
+            Record::Arriving(arriving) => self.arriving(&arriving),
+            Record::Piece(piece) => self.piece(piece),
             Record::End(_) => Err("an end inside".into()),
         }
     }
@@ -208,6 +211,11 @@ impl Loader {
     fn place(&mut self, header: &proto::ImageHeader) -> Result<(), Wrong> {
         demand!(header.group < u32::from(SLOTS), "group {}", header.group);
         self.state.group = GroupId(header.group);
+        if header.has_no_slots {
+            demand!(header.slots.is_empty(), "no slots, and some");
+            self.state.slots = SlotSet::none();
+            return Ok(());
+        }
         if header.slots.is_empty() {
             demand!(header.group == 0, "a group without slots");
             return Ok(());
@@ -264,6 +272,110 @@ impl Loader {
         Ok(())
     }
 
+    fn given(&mut self, record: &proto::Give) -> Result<(), Wrong> {
+        let slot = slot_of(record.slot).filter(|slot| !self.state.slots.has(*slot));
+        let attempt = Attempt::of(record.attempt.as_ref());
+        let is_other = record.to != self.state.group.0 && record.to < u32::from(SLOTS);
+        let (Some(slot), Some(attempt), true) = (slot, attempt, is_other) else {
+            return Err(format!("slot {} cannot have been given", record.slot));
+        };
+        let to = GroupId(record.to);
+        let double = self.state.given.insert(slot, Given { to, attempt });
+        demand!(double.is_none(), "slot {slot} was given twice");
+        Ok(())
+    }
+
+    fn arriving(&mut self, record: &proto::ImageArriving) -> Result<(), Wrong> {
+        let slot = slot_of(record.slot).filter(|slot| !self.state.slots.has(*slot));
+        let attempt = Attempt::of(record.attempt.as_ref());
+        let is_other = record.from != self.state.group.0 && record.from < u32::from(SLOTS);
+        let (Some(slot), Some(attempt), true) = (slot, attempt, is_other) else {
+            return Err(format!("slot {} cannot be received", record.slot));
+        };
+        demand!(record.next < COUNTER_MAX, "a counter that cannot be");
+        let mut arriving = Arriving::new(GroupId(record.from), attempt);
+        arriving.next = record.next;
+        let double = self.state.arriving.insert(slot, arriving);
+        demand!(double.is_none(), "slot {slot} is received twice");
+        Ok(())
+    }
+
+    fn piece(&mut self, record: proto::ImagePiece) -> Result<(), Wrong> {
+        let slot = slot_of(record.slot).unwrap_or_default();
+        let arriving = self.state.arriving.get_mut(&slot);
+        let arriving = arriving.ok_or_else(|| format!("a piece of slot {slot}"))?;
+        let piece = record.piece.ok_or("no piece of a slot")?;
+        let key = Arriving::key(slot, &piece).ok();
+        let key = key.filter(|_| !piece.content.is_empty());
+        let key = key.ok_or_else(|| format!("a piece of slot {slot} that cannot be"))?;
+        let double = arriving.pieces.insert(key, piece.content[..].into());
+        demand!(double.is_none(), "a piece of slot {slot} twice");
+        Ok(())
+    }
+
+    // ---- one slot, as another group has sent it ----
+
+    /// Takes records in that belong to a part of a name space.
+    pub(crate) fn of_part(state: State) -> Loader {
+        Loader {
+            state,
+            ..Loader::new()
+        }
+    }
+
+    /// What the numbers of the slot's inodes, and of its trimmings, are below.
+    pub(crate) fn begin_part(
+        &mut self,
+        slot: Slot,
+        next_counter: u64,
+        next_trim: u64,
+    ) -> Result<(), Wrong> {
+        demand!(
+            (1..COUNTER_MAX).contains(&next_trim),
+            "a counter that cannot be"
+        );
+        self.state.next_trim = next_trim;
+        match next_counter {
+            0 => Ok(()),
+            next_counter => self.slot(proto::ImageSlot {
+                slot: u32::from(slot.0),
+                next_counter,
+            }),
+        }
+    }
+
+    /// A session that has something in the slot.
+    pub(crate) fn guest(&mut self, id: SessionId, session: Session) {
+        self.state.sessions.entry(id).or_insert(session);
+    }
+
+    /// An inode that entries of the slot name; it may have been told before.
+    pub(crate) fn elsewhere(&mut self, record: proto::ImageForeign) -> Result<(), Wrong> {
+        match self.state.foreign.get(&Ino(record.ino)) {
+            Some(known) => {
+                demand!(
+                    known.kind as i32 == record.kind,
+                    "inode {} is of two kinds",
+                    record.ino
+                );
+                Ok(())
+            }
+            None => self.foreign(record),
+        }
+    }
+
+    /// Takes a record in.
+    pub(crate) fn add(&mut self, record: Record) -> Result<(), Wrong> {
+        self.records += 1;
+        self.take(record, self.records)
+    }
+
+    /// The part, if all of it makes sense.
+    pub(crate) fn into_part(mut self) -> Result<State, Wrong> {
+        check::whole(&mut self.state)?;
+        Ok(self.state)
+    }
+
     fn pair(&mut self, pair: PairState) -> Result<(), Wrong> {
         demand!(
             pair.epoch > 0 && ops::pairs::is_valid(&pair),
@@ -292,7 +404,7 @@ impl Loader {
     fn session(&mut self, record: ImageSession) -> Result<(), Wrong> {
         let id = SessionId(record.session);
         demand!(
-            (1..self.state.next_session).contains(&id.0),
+            id.0 > 0 && (id.0 < self.state.next_session || self.state.is_guest(id)),
             "session {id} was never given"
         );
         demand!(

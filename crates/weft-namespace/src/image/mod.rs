@@ -11,6 +11,7 @@ mod save;
 
 pub use load::Loader;
 pub use save::Records;
+pub(crate) use save::inode_record;
 
 use crate::state::State;
 use prost::Message;

@@ -11,9 +11,10 @@ use std::rc::Rc;
 use weft_types::Ino;
 use weft_wire::proto::image_record::Record;
 use weft_wire::proto::{
-    ImageDecided, ImageDeletion, ImageEnd, ImageEntries, ImageEntry, ImageForeign, ImageHeader,
-    ImageInode, ImageLock, ImageMove, ImagePart, ImagePrepared, ImageRecord, ImageRemovedPair,
-    ImageReply, ImageSession, ImageShape, ImageSlot, ImageXattr, ObjectName, RetireStore,
+    Give, ImageArriving, ImageDecided, ImageDeletion, ImageEnd, ImageEntries, ImageEntry,
+    ImageForeign, ImageHeader, ImageInode, ImageLock, ImageMove, ImagePart, ImagePiece,
+    ImagePrepared, ImageRecord, ImageRemovedPair, ImageReply, ImageSession, ImageShape, ImageSlot,
+    ImageXattr, ObjectName, RetireStore, SlotPiece,
 };
 
 /// The records of an image one after the other, for who cannot stop for all of them at once.
@@ -88,6 +89,7 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
             true => Vec::new(),
             false => state.slots.ranges(state.group.0),
         },
+        has_no_slots: state.slots.is_empty(),
     });
     let pairs = state.pairs.values().map(|pair| Record::Pair(*pair));
     let slots = state.counters.iter().map(|(slot, next_counter)| {
@@ -106,6 +108,7 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
         .chain(jobs(state))
         .chain(transactions(state))
         .chain(super::checkpoints::records(state))
+        .chain(slots_between(state))
 }
 
 fn sessions(state: &State) -> impl Iterator<Item = Record> + '_ {
@@ -208,6 +211,39 @@ fn transactions(state: &State) -> impl Iterator<Item = Record> + '_ {
     foreign.chain(prepared).chain(decided)
 }
 
+/// Slots that were given, and slots that are received.
+fn slots_between(state: &State) -> impl Iterator<Item = Record> + '_ {
+    let given = state.given.iter().map(|(slot, given)| {
+        Record::Given(Give {
+            slot: u32::from(slot.0),
+            to: given.to.0,
+            attempt: Some(given.attempt.to_proto()),
+        })
+    });
+    let arriving = state.arriving.iter().flat_map(|(slot, arriving)| {
+        let slot = u32::from(slot.0);
+        let head = Record::Arriving(ImageArriving {
+            slot,
+            from: arriving.from.0,
+            attempt: Some(arriving.attempt.to_proto()),
+            next: arriving.next,
+        });
+        let pieces = arriving.pieces.iter().map(move |(key, content)| {
+            let piece = SlotPiece {
+                ino: key.ino.0,
+                part: key.part,
+                content: content.to_vec().into(),
+            };
+            Record::Piece(ImagePiece {
+                slot,
+                piece: Some(piece),
+            })
+        });
+        std::iter::once(head).chain(pieces)
+    });
+    given.chain(arriving)
+}
+
 fn inodes(state: &State) -> impl Iterator<Item = Record> + '_ {
     let mut shapes: BTreeMap<Rc<Shape>, u32> = BTreeMap::new();
     state.inodes.iter().flat_map(move |(ino, inode)| {
@@ -266,7 +302,7 @@ fn entries(ino: Ino, inode: &Inode) -> impl Iterator<Item = Record> + '_ {
     })
 }
 
-fn inode_record(state: &State, ino: Ino, inode: &Inode, shape: u32) -> ImageInode {
+pub(crate) fn inode_record(state: &State, ino: Ino, inode: &Inode, shape: u32) -> ImageInode {
     let holders = state
         .holds
         .get(&ino)

@@ -24,6 +24,7 @@ mod set_policy;
 mod setattr;
 mod settled_size;
 pub(crate) mod setxattr;
+mod slots;
 mod transactions;
 mod trim_done;
 mod unlink;
@@ -212,6 +213,11 @@ impl State {
             | Op::TakeLoaded(_)
             | Op::SweepReplaced(_)
             | Op::ReopenRestored(_) => checkpoints::apply(self, ctx, op),
+            Op::Receive(op) => slots::receive(self, ctx, op),
+            Op::Give(op) => slots::give(self, ctx, op),
+            Op::Own(op) => slots::own(self, ctx, op),
+            Op::Discard(op) => slots::discard(self, ctx, op),
+            Op::Adopt(op) => slots::adopt(self, ctx, op),
         }
     }
 
@@ -291,7 +297,12 @@ impl State {
             | Op::LoadRecords(_)
             | Op::TakeLoaded(_)
             | Op::SweepReplaced(_)
-            | Op::ReopenRestored(_) => Ok(Vec::new()),
+            | Op::ReopenRestored(_)
+            | Op::Receive(_)
+            | Op::Give(_)
+            | Op::Own(_)
+            | Op::Discard(_)
+            | Op::Adopt(_) => Ok(Vec::new()),
             Op::Prepare(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Commit(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Finish(op) => Ok(transactions::finishes(self, op)),

@@ -6,7 +6,7 @@ use crate::errno::Errno;
 use crate::parts::{Prepared, transaction_of};
 use crate::slots::SlotSet;
 use crate::state::{Context, State};
-use weft_types::{GroupId, Ino, ROOT_INO, SLOTS, SessionId, TransactionId};
+use weft_types::{FIRST_GROUP, GroupId, Ino, ROOT_INO, SLOTS, SessionId, TransactionId};
 use weft_wire::proto::part::{Part as Kind, Tells};
 use weft_wire::proto::{self, Attr, OpReply, Part};
 
@@ -17,7 +17,11 @@ pub(super) fn found(state: &mut State, ctx: &Context, op: &proto::Found) -> Resu
     if !is_first || !state.is_untouched() || op.group >= u32::from(SLOTS) {
         return Err(Errno::EINVAL);
     }
-    let slots = SlotSet::of_ranges(&op.slots).ok_or(Errno::EINVAL)?;
+    let slots = match op.slots.is_empty() && op.group != FIRST_GROUP.0 {
+        // It comes to a cluster whose slots others have.
+        true => SlotSet::none(),
+        false => SlotSet::of_ranges(&op.slots).ok_or(Errno::EINVAL)?,
+    };
     let is_root_here = slots.has(ROOT_INO.slot());
     state.group = GroupId(op.group);
     state.slots = slots;

@@ -70,7 +70,7 @@ impl State {
         self.foreign.entry(ino).or_insert(unnamed).names += 1;
     }
 
-    fn unname_foreign(&mut self, ino: Ino) {
+    pub(crate) fn unname_foreign(&mut self, ino: Ino) {
         if let Some(foreign) = self.foreign.get_mut(&ino) {
             foreign.names -= 1;
             if foreign.names == 0 {

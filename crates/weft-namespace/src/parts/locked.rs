@@ -4,7 +4,7 @@
 //! meanwhile. Nobody waits here: who meets another's lock is told whose it is.
 
 use std::collections::BTreeMap;
-use weft_types::{Ino, TransactionId};
+use weft_types::{Ino, Slot, TransactionId};
 use weft_wire::proto::part::Part as Kind;
 use weft_wire::proto::{self, NamePart};
 
@@ -72,6 +72,14 @@ impl Locked {
                 held.or_else(|| within().filter(|_| fate == Fate::Dropped))
             }
         }
+    }
+
+    /// Something of this slot is locked.
+    pub fn in_slot(&self, slot: Slot) -> bool {
+        let (first, last) = (Ino::new(slot, 0), *Ino::all_of(slot).end());
+        let mut names = self.names.range((first, Box::default())..);
+        let named = names.next().is_some_and(|((of, _), _)| *of <= last);
+        named || self.inodes.range(first..=last).next().is_some()
     }
 
     /// Who has locked the inode.

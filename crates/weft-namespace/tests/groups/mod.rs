@@ -4,12 +4,14 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use weft_namespace::{Errno, Locked, Plan, State, Step, Walk, told, transaction_to};
+use weft_namespace::{
+    Attempt, Errno, Hashes, Key, Locked, Plan, State, Step, Walk, told, transaction_to,
+};
 use weft_types::{Epoch, GroupId, Ino, ROOT_INO, SLOTS, Slot, TransactionId};
 use weft_wire::proto::op::Op;
 use weft_wire::proto::{
     self, AddPair, Attr, Commit, Cred, Entry, FileKind, Finish, Forget, Found, OpReply,
-    OpenSession, Part, PartReply, Prepare, SlotRange, Time, Told,
+    OpenSession, Part, PartReply, Prepare, SlotPiece, SlotRange, Time, Told,
 };
 
 pub fn user(uid: u32) -> Cred {
@@ -70,6 +72,8 @@ pub struct Groups {
     /// What each one's own transactions have locked.
     pub own: Vec<Locked>,
     pub clock: i64,
+    /// Who has each slot.
+    pub owners: Vec<usize>,
     number: u64,
 }
 
@@ -126,12 +130,75 @@ impl Groups {
             own: vec![Locked::default(); members.len()],
             members,
             clock: 2_000,
+            owners: (0..usize::from(SLOTS)).map(|slot| slot % count).collect(),
             number: 0,
         }
     }
 
     pub fn group_of(&self, slot: Slot) -> usize {
-        usize::from(slot.0) % self.members.len()
+        self.owners[usize::from(slot.0)]
+    }
+
+    /// Moves a slot to a group. False: it cannot go now.
+    pub fn move_slot(&mut self, slot: Slot, to: usize) -> bool {
+        let from = self.group_of(slot);
+        if from == to
+            || self.own[from].in_slot(slot)
+            || self.members[from].state.check_give(slot).is_err()
+        {
+            return false;
+        }
+        self.number += 1;
+        let attempt = Attempt {
+            epoch: Epoch(1),
+            number: self.number,
+        };
+        self.send(slot, from, to, attempt);
+        let (slot_number, attempt) = (u32::from(slot.0), Some(attempt.to_proto()));
+        self.members[from].own(Op::Give(proto::Give {
+            slot: slot_number,
+            to: to as u32,
+            attempt,
+        }));
+        self.members[to].own(Op::Own(proto::Own {
+            slot: slot_number,
+            attempt,
+        }));
+        self.owners[usize::from(slot.0)] = to;
+        true
+    }
+
+    /// Sends all of a slot, some pieces at a time, and has it checked.
+    pub fn send(&mut self, slot: Slot, from: usize, to: usize, attempt: Attempt) {
+        let mut hashes = Hashes::default();
+        let mut at = Some(Key::first_of(slot));
+        let mut number = 0;
+        while let Some(key) = at {
+            let mut pieces = Vec::new();
+            let mut each = |key: Key, content: &[u8]| {
+                hashes.note(key, content);
+                pieces.push(SlotPiece {
+                    ino: key.ino.0,
+                    part: key.part,
+                    content: content.to_vec().into(),
+                });
+            };
+            let source = &self.members[from].state;
+            at = source.walk_slot(slot, key, 3, &|_| Vec::new(), &mut each);
+            let receive = proto::Receive {
+                slot: u32::from(slot.0),
+                from: from as u32,
+                attempt: Some(attempt.to_proto()),
+                number,
+                pieces,
+            };
+            self.members[to].own(Op::Receive(receive.clone()));
+            // A late copy.
+            self.members[to].own(Op::Receive(receive));
+            number += 1;
+        }
+        let checked = self.members[to].state.check_received(slot, attempt);
+        assert_eq!(checked, Ok(hashes.digest()), "slot {slot}");
     }
 
     pub fn of(&self, ino: u64) -> &State {

@@ -8,4 +8,5 @@ pub mod run;
 pub mod scrub;
 #[cfg(test)]
 mod session_tests;
+pub mod slots;
 pub mod workload;

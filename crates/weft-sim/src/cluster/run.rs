@@ -4,6 +4,7 @@ use super::builder::{Cluster, Shape};
 use super::coverage::Table;
 use super::faults::{Faults, Happened, Kind};
 use super::operator::Operator;
+use super::slots::Mover;
 use super::workload::Worker;
 use crate::invariants;
 use crate::oracle::history::{ClientId, Record};
@@ -40,6 +41,8 @@ pub struct Options {
     pub members: u32,
     /// The name space is checked all the time.
     pub checks: bool,
+    /// Slots go from group to group all the time.
+    pub slots: bool,
 }
 
 impl Default for Options {
@@ -53,6 +56,7 @@ impl Default for Options {
             groups: 1,
             members: 1,
             checks: false,
+            slots: false,
         }
     }
 }
@@ -85,6 +89,8 @@ pub struct Report {
     pub log: Vec<LogLine>,
     /// What clients did.
     pub history: Vec<Record>,
+    /// Slots that were ordered to move.
+    pub moved: u64,
 }
 
 /// Mean pause between the faults of a storm.
@@ -118,6 +124,7 @@ struct Progress {
     /// Faults, once there will be no more.
     happened: Option<Vec<Happened>>,
     reader: Option<ClientId>,
+    moved: u64,
 }
 
 /// Runs `seed`.
@@ -153,8 +160,14 @@ pub fn run(seed: u64, options: &Options) -> Report {
         1 => String::new(),
         members => format!(" --members {members}"),
     };
+    let slots = match options.slots {
+        false => "",
+        true => " --slots",
+    };
     let failure = failure.map(|why| {
-        format!("{why}\nto see it again: cargo xtask sim --seed {seed}{groups}{members}{storm}")
+        format!(
+            "{why}\nto see it again: cargo xtask sim --seed {seed}{groups}{members}{slots}{storm}"
+        )
     });
     let progress = progress.take();
     Report {
@@ -170,6 +183,7 @@ pub fn run(seed: u64, options: &Options) -> Report {
         faults: progress.happened.unwrap_or_default(),
         log: logs.lines(),
         history: progress.history,
+        moved: progress.moved,
     }
 }
 
@@ -251,7 +265,7 @@ fn scenario(
     let storm = options.storm.map(|kind| vec![kind]);
     let kinds = storm.or_else(|| options.kinds.clone());
     let pause_ms = options.storm.map(|_| STORM_PAUSE_MS);
-    let checks = options.checks;
+    let checks = (options.checks, options.slots);
     let driven = cluster.clone();
     let drawn = noted.clone();
     let driven = world.block_on(async move {
@@ -341,7 +355,7 @@ async fn watch(cluster: &Cluster) -> String {
 /// The clients work under faults; then all is healed, compared and read.
 async fn story(
     cluster: &Rc<Cluster>,
-    (kinds, pause_ms, checks): (Option<&[Kind]>, Option<u64>, bool),
+    (kinds, pause_ms, checks): (Option<&[Kind]>, Option<u64>, (bool, bool)),
     noted: &Rc<RefCell<Progress>>,
 ) -> Result<(), String> {
     cluster.start().await?;
@@ -351,14 +365,21 @@ async fn story(
     let mut faults = Faults::new(cluster, kinds, pause_ms);
     noted.borrow_mut().kinds = faults.kinds().to_vec();
     let until = cluster.world.now() + FAULTS_FOR;
+    let (checks, slots) = checks;
     let operator = Operator::new(cluster);
+    let mover = Mover::new(cluster);
     let checked = async {
         match checks {
             true => invariants::one_tree::while_clients_work(cluster, until).await,
             false => Ok(()),
         }
     };
-    let worked = join(operator.work(until), faults.run(until));
+    let moved = async {
+        if slots {
+            mover.work(until).await;
+        }
+    };
+    let worked = join(join(operator.work(until), moved), faults.run(until));
     join(worked, checked).await.1?;
     noted.borrow_mut().happened = Some(faults.happened());
     let until = cluster.world.now() + CLIENTS_FOR;
@@ -370,6 +391,10 @@ async fn story(
         cluster.world.sleep(Duration::from_millis(50)).await;
     }
     operator.finish().await?;
+    if slots {
+        mover.finish().await?;
+        noted.borrow_mut().moved = mover.ordered();
+    }
     cluster.settle().await?;
     invariants::objects_named::check(cluster).await?;
     if cluster.groups() > 1 {

@@ -19,13 +19,29 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// The actives of a cluster's groups.
-struct Actives<'a> {
+pub(crate) struct Actives<'a> {
     env: Env,
     cluster: &'a Cluster,
     connections: RefCell<BTreeMap<GroupId, Connection>>,
 }
 
 impl Actives<'_> {
+    /// Those of `cluster`, asked from a node of this name.
+    pub(crate) fn of<'a>(cluster: &'a Cluster, from: &str) -> Actives<'a> {
+        Actives {
+            env: cluster.world.node(from).env(),
+            cluster,
+            connections: RefCell::default(),
+        }
+    }
+
+    /// Nothing more is asked.
+    pub(crate) fn close(self) {
+        for connection in self.connections.into_inner().values() {
+            connection.close("all has been asked");
+        }
+    }
+
     async fn connection(&self, group: GroupId) -> Result<Connection, String> {
         let known = self.connections.borrow().get(&group).cloned();
         if let Some(known) = known.filter(Connection::is_open) {
@@ -75,18 +91,12 @@ impl Ask for Actives<'_> {
 }
 
 async fn checked(cluster: &Cluster) -> Result<Report, String> {
-    let actives = Actives {
-        env: cluster.world.node("checker").env(),
-        cluster,
-        connections: RefCell::default(),
-    };
+    let actives = Actives::of(cluster, "checker");
     let groups: Vec<GroupId> = (0..cluster.groups())
         .map(|group| GroupId(group as u32))
         .collect();
     let report = weft_fsck::check(&actives.env, &actives, &groups, &Terms::default()).await;
-    for connection in actives.connections.into_inner().values() {
-        connection.close("the check is over");
-    }
+    actives.close();
     report
 }
 

@@ -6,7 +6,7 @@ use crate::invariants::no_two_lead::MemberStance;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_types::{Ino, ObjectId, PairId, SLOTS, Sn};
+use weft_types::{ObjectId, PairId, Sn};
 use weft_wire::proto::group_member::Role;
 
 /// Where each keeps what it has.
@@ -51,14 +51,6 @@ impl Cluster {
     pub(crate) fn members_of(&self, group: usize) -> Range<usize> {
         let members = self.shape.members as usize;
         group * members..(group + 1) * members
-    }
-
-    /// The group that an inode belongs to: slots are shared out in order.
-    fn group_of_inode(&self, ino: Ino) -> usize {
-        let slot = usize::from(ino.slot().0);
-        let bound = |group: usize| usize::from(SLOTS) * group / self.groups();
-        let is_holder = |group: &usize| (bound(*group)..bound(group + 1)).contains(&slot);
-        (0..self.groups()).find(is_holder).unwrap_or_default()
     }
 
     fn meta_address(&self, member: usize) -> String {
@@ -234,10 +226,14 @@ impl Cluster {
 
     /// See [`weft_meta::Server::names_object`]; none while no metadata server leads, too.
     pub fn names_object(&self, pair: usize, object: ObjectId) -> Option<bool> {
-        let group = self.group_of_inode(object.ino);
-        self.at_active(group, |server| {
-            server.names_object(PairId(pair as u32), object)
-        })?
+        // A slot may have moved, and what is to be dropped stays where it was.
+        let mut is_named = false;
+        for group in 0..self.groups() {
+            is_named |= self.at_active(group, |server| {
+                server.names_object(PairId(pair as u32), object)
+            })??;
+        }
+        Some(is_named)
     }
 
     /// See [`weft_meta::Server::is_intact`]; false while it does not run, too.

@@ -1,4 +1,4 @@
-//! Which slots of the name space a group holds.
+//! A set of slots.
 
 use weft_types::{SLOTS, Slot};
 use weft_wire::proto::SlotRange;
@@ -35,6 +35,27 @@ impl SlotSet {
         let is_all = words.iter().all(|word| *word == u64::MAX);
         let is_empty = words.iter().all(|word| *word == 0);
         (!is_empty).then_some(SlotSet { words, is_all })
+    }
+
+    pub(crate) fn none() -> SlotSet {
+        SlotSet {
+            words: Box::new([0; WORDS]),
+            is_all: false,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, slot: Slot) {
+        self.words[usize::from(slot.0 % SLOTS) / 64] |= 1 << (slot.0 % 64);
+        self.is_all = self.words.iter().all(|word| *word == u64::MAX);
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        self.words[usize::from(slot.0 % SLOTS) / 64] &= !(1 << (slot.0 % 64));
+        self.is_all = false;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
     }
 
     pub(crate) fn is_all(&self) -> bool {
@@ -87,6 +108,17 @@ mod tests {
         assert!(!set.is_all());
         let all = SlotSet::of_ranges(&[range(0, 4095)]).unwrap();
         assert!(all.is_all() && all == SlotSet::all());
+    }
+
+    #[test]
+    fn slots_come_and_go() {
+        let mut set = SlotSet::none();
+        assert!(set.is_empty() && set.ranges(3).is_empty());
+        (0..SLOTS).for_each(|slot| set.insert(Slot(slot)));
+        assert!(set == SlotSet::all() && !set.is_empty());
+        set.remove(Slot(64));
+        assert_eq!(set.ranges(3), [range(0, 63), range(65, 4095)]);
+        assert!(!set.is_all() && !set.has(Slot(64)));
     }
 
     #[test]
