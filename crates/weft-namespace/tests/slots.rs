@@ -12,8 +12,8 @@ use weft_types::{Epoch, GroupId, Ino, ROOT_INO, SessionId, Slot};
 use weft_wire::proto::file_lock::Kind;
 use weft_wire::proto::op::Op;
 use weft_wire::proto::{
-    self, Adopt, CloseSession, Create, Cut, DropCut, FileKind, FileLock, Give, OpReply, Orphan, Own, Receive,
-    Release, SetLock, Setattr, Setxattr, SlotPiece, Unlink,
+    self, Adopt, CloseSession, Create, Cut, DropCut, FileKind, FileLock, Give, OpReply, Orphan,
+    Own, Receive, Release, SetLock, Setattr, Setxattr, SlotPiece, Unlink,
 };
 
 const FIRST: Attempt = Attempt {

@@ -161,7 +161,7 @@ fn the_server_may_ask_too_and_closing_fails_what_waits() {
         let answers: Handler = Rc::new(|_, request| {
             request
                 .replier
-                .send::<RenewRequest>(&RenewReply {}, Payload::none());
+                .send::<RenewRequest>(&RenewReply::default(), Payload::none());
         });
         let connection = connect(&env, &address, &local("c"), answers).await.unwrap();
         while accepted.borrow().is_none() {

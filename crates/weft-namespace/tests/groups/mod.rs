@@ -128,9 +128,11 @@ impl Groups {
     pub fn of_members(members: Vec<Member>) -> Groups {
         Groups {
             own: vec![Locked::default(); members.len()],
+            owners: (0..usize::from(SLOTS))
+                .map(|slot| slot % members.len())
+                .collect(),
             members,
             clock: 2_000,
-            owners: (0..usize::from(SLOTS)).map(|slot| slot % count).collect(),
             number: 0,
         }
     }
