@@ -131,7 +131,11 @@ async fn there_and_back(world: World, cluster: Rc<Cluster>, create: Kill, restor
     );
     is_sound(&cluster).await;
     // It is a name space like any other, and can be brought back to again.
-    let places = restored::Places { a: at.a, b: at.b };
+    let places = restored::Places {
+        a: at.a,
+        b: at.b,
+        moves: true,
+    };
     spoil(&client, &places).await;
     world.sleep(4 * SECOND).await;
     operator.restore("c").await;
@@ -156,6 +160,43 @@ fn what_is_restored_is_one_moment() {
     ] {
         in_world(seed, shape, |world, cluster| {
             there_and_back(world, cluster, Kill::Nobody, Kill::Nobody)
+        });
+    }
+}
+
+/// The first group's active reaches the others slowly, clients reach all fast: without a hold they would see, in a
+/// group that has not cut, what followed from changes behind the first one's cut.
+#[test]
+fn groups_that_are_far_apart_cut_at_one_moment() {
+    for seed in 130..138 {
+        in_world(seed, (3, 1), |world, cluster| async move {
+            let slow = weft_sim::Pace {
+                latency: 14_000_000..15_000_000,
+                ..weft_sim::Pace::default()
+            };
+            for other in [1, 2] {
+                let (first, other) = (cluster.meta[0].name(), cluster.meta[other].name());
+                world.net().set_pace(&first, &other, slow.clone());
+                world.net().set_pace(&other, &first, slow.clone());
+            }
+            let operator = Operator::new(&cluster);
+            let planner = connect(&cluster, "planner").await;
+            let places = restored::Places {
+                moves: false,
+                ..restored::places(&planner, 3).await
+            };
+            let working = Working::begin(&cluster, "maker", Some(places)).await;
+            world.sleep(400 * MS).await;
+            let before = working.done.answered();
+            let made = operator.create("c").await.unwrap();
+            assert!((28_000..41_000).contains(&made.held_us), "{made:?}");
+            let begun = working.done.begun();
+            let at = working.at.clone();
+            working.end(&world).await;
+            operator.restore("c").await;
+            let client = connect(&cluster, "judge").await;
+            judge(&client, &at, &before, &begun).await;
+            is_sound(&cluster).await;
         });
     }
 }
