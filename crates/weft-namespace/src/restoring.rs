@@ -147,6 +147,7 @@ impl State {
         self.prepared = loaded.prepared;
         self.decided = loaded.decided;
         self.locked = loaded.locked;
+        self.strays = loaded.strays;
         self.counts = loaded.counts;
         for (slot, next) in loaded.counters {
             let known = self.counters.entry(slot).or_insert(next);

@@ -74,9 +74,7 @@ pub(super) fn whole(state: &mut State) -> Result<(), String> {
             demand!(inode.nlink <= LINKS_MAX, "inode {ino} has too many names");
         }
     }
-    check_tree(state)?;
-    count_strays(state);
-    Ok(())
+    check_tree(state)
 }
 
 fn count_names(state: &State) -> Result<FixedMap<Ino, Found>, String> {
@@ -106,20 +104,6 @@ fn count_names(state: &State) -> Result<FixedMap<Ino, Found>, String> {
         }
     }
     Ok(found)
-}
-
-/// Names of inodes in directories of other slots.
-fn count_strays(state: &mut State) {
-    let mut named: Vec<(Ino, Ino)> = Vec::new();
-    for (ino, inode) in &state.inodes {
-        if let Body::Directory(directory) = &inode.body {
-            let entries = directory.after(0).map(|(_, entry)| (*ino, entry.ino));
-            named.extend(entries.filter(|(of, named)| of.slot() != named.slot()));
-        }
-    }
-    for (directory, ino) in named {
-        state.count_stray(directory, ino);
-    }
 }
 
 /// Walks up from every directory; a circle would never come to the root.

@@ -54,6 +54,8 @@ pub struct Loader {
     shapes: Vec<Rc<Shape>>,
     /// Entries of inodes of other groups.
     foreign_names: BTreeMap<Ino, u32>,
+    /// Entries of inodes of this group in directories of its other slots; those of directories, too.
+    named_elsewhere: BTreeMap<Ino, u32>,
     /// The last record, once it has come.
     end: Option<proto::ImageEnd>,
 }
@@ -86,6 +88,7 @@ impl Loader {
             records: 0,
             shapes: Vec::new(),
             foreign_names: BTreeMap::new(),
+            named_elsewhere: BTreeMap::new(),
             end: None,
         }
     }
@@ -159,6 +162,10 @@ impl Loader {
         for (ino, foreign) in &mut self.state.foreign {
             foreign.names = self.foreign_names.get(ino).copied().unwrap_or(0);
         }
+        let mut strays = self.named_elsewhere;
+        let inodes = &self.state.inodes;
+        strays.retain(|ino, _| inodes.get(ino).is_some_and(|it| !it.is_directory()));
+        self.state.strays = strays;
         Ok(self.state)
     }
 
@@ -639,8 +646,11 @@ impl Loader {
                 "a name twice in directory {ino}"
             );
             directory.restore(entry.cookie, &entry.name, Ino(entry.ino));
-            if !self.state.slots.has(Ino(entry.ino).slot()) {
-                *self.foreign_names.entry(Ino(entry.ino)).or_default() += 1;
+            let named = Ino(entry.ino);
+            if !self.state.slots.has(named.slot()) {
+                *self.foreign_names.entry(named).or_default() += 1;
+            } else if named.slot() != ino.slot() {
+                *self.named_elsewhere.entry(named).or_default() += 1;
             }
             counts.inhabited += u64::from(directory.len() == 1);
             counts.entries += 1;

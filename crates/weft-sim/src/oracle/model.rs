@@ -747,6 +747,13 @@ impl State {
                 return Ok(next);
             }
         };
+        // It goes on by steps, and ends where one fails. Of that one, which nobody is told of, some may be written.
+        let readable = original.as_ref().map_or(length, |original| {
+            original.size().1.saturating_sub(from).min(length)
+        });
+        if (1..readable).contains(&count) {
+            content.maybe_write(client, to + count..to + readable, Value::Any);
+        }
         match original.filter(|_| record.is_undisturbed) {
             original if record.begins => {
                 let known = original.filter(|_| !record.lost_perhaps);
