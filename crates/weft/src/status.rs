@@ -14,7 +14,9 @@ use weft_env::Env;
 use weft_types::FIRST_GROUP;
 use weft_wire::proto::group_member::Role;
 use weft_wire::proto::pair_state::Mode;
-use weft_wire::proto::{Group, MemberReport, MemberStatus, PairState, PairStatus, StatusReply};
+use weft_wire::proto::{
+    Group, MemberReport, MemberStatus, PairState, PairStatus, StatusReply, View,
+};
 
 /// Between the two looks at the counters from which rates are computed: some ten beats.
 const RATE_INTERVAL: Duration = Duration::from_millis(500);
@@ -128,6 +130,13 @@ pub fn mode_name(state: &PairState) -> String {
         Mode::Recovering => format!("recovering {}", 1 - state.serving.min(1)),
         Mode::Down => "down".into(),
     }
+}
+
+/// The groups by number: in the view they stand as they were entered.
+fn in_order(view: &View) -> Vec<&Group> {
+    let mut groups: Vec<&Group> = view.groups.iter().collect();
+    groups.sort_unstable_by_key(|group| group.id);
+    groups
 }
 
 /// The word of docs/protocols/groups.md.
@@ -281,7 +290,7 @@ fn to_text_with(reply: &StatusReply, others: &Others) -> String {
             counts_in_words(&sum(reply, others))
         )
     };
-    for group in &view.groups {
+    for group in in_order(&view) {
         let members = group.members.iter().map(|member| {
             let role = role_name(member.role());
             format!("{} {role} ({})", member.id, member.address)
@@ -435,7 +444,7 @@ fn to_json_with(reply: &StatusReply, others: &Others) -> Value {
             })
         })
         .collect();
-    let groups = view.groups.iter().map(|group| {
+    let groups = in_order(&view).into_iter().map(|group| {
         let mut object = group_to_json(group);
         if group.id == FIRST_GROUP.0 && !others.is_empty() {
             add_counts(&mut object, Ok(reply));
