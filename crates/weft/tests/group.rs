@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use support::{Dev, Process, WEFT, can_mount};
 
@@ -30,8 +31,9 @@ impl Fourth {
             .lines()
             .find_map(|line| line.strip_prefix("id = "))
             .unwrap();
-        // A port that is free now; from the range of those that the system does not give by itself.
-        let port = (32_001..32_700)
+        // Of those that neither the system nor `weft dev` gives; the tests here run side by side.
+        static NEXT: AtomicU16 = AtomicU16::new(32_001);
+        let port = std::iter::repeat_with(|| NEXT.fetch_add(1, Relaxed))
             .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
             .unwrap();
         let address = format!("127.0.0.1:{port}");

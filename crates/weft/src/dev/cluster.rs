@@ -11,20 +11,15 @@
 //! D/mount.toml, D/mount.log, D/mnt
 //! ```
 
+use super::ports::Ports;
 use crate::error::{Error, Result, Tried};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use weft_env::Env;
 
-/// Ports are taken from below the range out of which the system gives them to outgoing connections
-/// (32768 and up on Linux), so that none is taken while its server is away.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// Draws before giving up: with a thousand ports in use, a draw fails once in ten times.
-const PORT_DRAWS_MAX: usize = 1_000;
 /// Most pairs on one machine; each is two processes.
 pub const PAIRS_MAX: u32 = 64;
 /// Metadata members of a development cluster unless told otherwise: one of them may be killed at any time.
@@ -158,13 +153,17 @@ impl Cluster {
         Ok(Some(cluster))
     }
 
-    /// Chooses ports and an id and keeps them.
+    /// Draws ports and an id and keeps them.
     ///
     /// # Errors
     /// If no ports are free or the file cannot be written.
-    pub fn create(env: &Env, directory: &Path, counts: Counts) -> Result<Cluster> {
-        let mut taken = BTreeSet::new();
-        let mut address = || free_address(env, &mut taken);
+    pub fn create(
+        env: &Env,
+        directory: &Path,
+        counts: Counts,
+        ports: &mut Ports,
+    ) -> Result<Cluster> {
+        let mut address = || ports.draw(env);
         let mut endpoint = || {
             Ok::<_, Error>(Endpoint {
                 address: address()?,
@@ -227,6 +226,18 @@ impl Cluster {
         }
     }
 
+    /// Claims the ports of a cluster that was made in an earlier run.
+    ///
+    /// # Errors
+    /// If another cluster that runs has one of them.
+    pub fn take_back(&self, ports: &mut Ports) -> Result<()> {
+        let servers = self.meta.iter().chain(self.data.iter().flatten());
+        servers
+            .flat_map(|one| [&one.address, &one.metrics])
+            .chain(&self.mount_metrics)
+            .try_for_each(|address| ports.take_back(address))
+    }
+
     /// Metadata servers of each group.
     pub fn members(&self) -> u32 {
         self.meta.len() as u32 / self.groups.max(1)
@@ -267,21 +278,6 @@ impl Name {
             Name::Mount => "mount",
         }
     }
-}
-
-fn free_address(env: &Env, taken: &mut BTreeSet<u16>) -> Result<String> {
-    for _ in 0..PORT_DRAWS_MAX {
-        let width = u64::from(PORTS.end - PORTS.start);
-        let port = PORTS.start + (env.random() % width) as u16;
-        let free = std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if free && taken.insert(port) {
-            return Ok(format!("127.0.0.1:{port}"));
-        }
-    }
-    Err(Error::Failed(format!(
-        "no free port between {} and {} on 127.0.0.1",
-        PORTS.start, PORTS.end
-    )))
 }
 
 #[cfg(test)]

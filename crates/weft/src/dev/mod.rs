@@ -4,6 +4,7 @@
 mod cluster;
 mod configs;
 mod control;
+mod ports;
 mod serve;
 mod supervise;
 
@@ -17,6 +18,7 @@ use crate::tool::DEFAULT_DIR;
 use crate::{status, table};
 use clap::{Args, Subcommand, ValueEnum};
 use configs::Chosen;
+use ports::Ports;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -193,6 +195,8 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
     };
     let (groups, members, pairs) = (up.groups, up.members, up.pairs);
     weft_env::real::run(move |env| async move {
+        // Claimed until the cluster has ended.
+        let mut ports = Ports::default();
         let cluster = match Cluster::load(&directory)? {
             None => {
                 let counts = Counts {
@@ -200,7 +204,7 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
                     members: members.unwrap_or(cluster::MEMBERS),
                     pairs: pairs.unwrap_or(2),
                 };
-                Cluster::create(&env, &directory, counts)?
+                Cluster::create(&env, &directory, counts, &mut ports)?
             }
             Some(cluster) => {
                 let there = cluster.groups;
@@ -224,6 +228,7 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
                         directory.display()
                     )));
                 }
+                cluster.take_back(&mut ports)?;
                 cluster
             }
         };
