@@ -112,6 +112,8 @@ pub struct Group {
     unanswered: RefCell<Vec<Replier>>,
     /// It says of its own inodes that they are another group's.
     pub confused: Cell<bool>,
+    /// It says of every inode that it is asked about that the other group has its slot.
+    pub sends_away: Cell<bool>,
     /// Granted beside what is asked for, if not 0: an inode of another group.
     pub grants_foreign: Cell<u64>,
     pub before_inode: Hook<u64>,
@@ -187,6 +189,7 @@ impl Group {
                 silent: Cell::new(false),
                 unanswered: RefCell::default(),
                 confused: Cell::new(false),
+                sends_away: Cell::new(false),
                 grants_foreign: Cell::new(0),
                 before_inode: RefCell::default(),
                 before_change: RefCell::default(),
@@ -409,6 +412,14 @@ impl Group {
     fn on_get_inode(self: &Rc<Self>, request: Request) {
         let get: GetInodeRequest = request.decode().unwrap();
         self.note(format!("get {:x}", get.ino));
+        if self.sends_away.get() {
+            let to = 1 - self.id;
+            return request.replier.fail(Failed::Moved {
+                slot: u32::from(weft_types::Ino(get.ino).slot().0),
+                group: to,
+                members: vec![format!("m{to}:7000")],
+            });
+        }
         let hook = self.before_inode.take();
         if let Some(mut hook) = hook {
             hook(self, &get.ino);
