@@ -17,6 +17,7 @@ const TARGETS: &[(&str, &[Kept])] = &[
         &[
             (Some(0), "journal-v1/00000000000000000001.journal"),
             (Some(0), "journal-v2/00000000000000000001.journal"),
+            (Some(0), "journal-v3/00000000000000000001.journal"),
             (Some(1), "image-v1/image-00000000000000000007"),
         ],
     ),

@@ -69,7 +69,14 @@ impl Core {
             (is_done(&node) && revoke.held() == LeaseMode::LeaseWrite).then(|| Mode::Read.into())
         };
         let Some(mut wanted) = wanted_by(&revoke).or_else(done) else {
-            return self.on_report(&node, &revoke, replier);
+            let (core, connection) = (self.clone(), connection.clone());
+            self.env.spawn("report", async move {
+                // The answer that takes the session up may say that a lease is held on that had been given
+                // back: then what was owed under it is owed.
+                connection.answers_taken().await;
+                core.on_report(&node, &revoke, replier);
+            });
+            return;
         };
         if !node.is_open() {
             // It will not be used here soon.

@@ -6,8 +6,8 @@ use weft_env::Env;
 use weft_types::{GroupId, Sn};
 
 /// The version of segments that this build writes. It reads version 1 as well, which has no batches
-/// that were written together.
-const JOURNAL_VERSION: u32 = 2;
+/// that were written together, and version 2, which has no zeros after the batches.
+const JOURNAL_VERSION: u32 = 3;
 /// The version of images that this build writes. It reads no other.
 const IMAGE_VERSION: u32 = 1;
 /// First bytes of a segment.

@@ -18,6 +18,11 @@ use weft_types::{Epoch, Sn};
 pub const SEGMENT_BYTES: u64 = 64 << 20;
 /// Longest batch, in bytes. Gathering stops far below; one entry (a name, an xattr of 64 KiB) fits.
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
+/// Zeros are written so far ahead of the batches, where each write is flushed: as long as a write lies within
+/// the file, its flush has nothing to do for the file system's own journal, which costs twice as much time
+/// as the write does, and waits for whatever else is flushed there.
+const AHEAD_BYTES: u64 = 128 << 10;
+static ZEROS: [u8; AHEAD_BYTES as usize] = [0; AHEAD_BYTES as usize];
 /// First bytes of a batch that begins a write.
 pub(crate) const BATCH_MAGIC: &[u8; 4] = b"WBAT";
 /// First bytes of a batch that was written together with the one before it: if that one is torn, this
@@ -34,6 +39,8 @@ pub struct Journal {
     path: PathBuf,
     /// Where the next batch goes in the segment.
     pub(crate) offset: u64,
+    /// The segment has this many bytes; from `offset` on they are zeros.
+    length: u64,
     pub(crate) next: Sn,
     /// Of the last batch; 0 where that is not known.
     epoch: Epoch,
@@ -78,6 +85,7 @@ impl Journal {
             file,
             path,
             offset: HEADER_BYTES as u64,
+            length: HEADER_BYTES as u64,
             next: tail.next,
             epoch: tail.epoch,
             segment_bytes: SEGMENT_BYTES,
@@ -153,6 +161,7 @@ impl Journal {
         self.file = file;
         self.path = path;
         self.offset = offset;
+        self.length = offset;
         self.next = next;
         self.epoch = epoch;
         self.broken = false;
@@ -168,11 +177,7 @@ impl Journal {
             self.next_segment().await?;
             self.roll_over = false;
         }
-        // One part: heads are short, and one write is cheaper than gathering many.
-        self.file
-            .write_at(self.offset, vec![bytes])
-            .await
-            .map_err(|error| JournalError::io(&self.path, "writing batches", error))?;
+        self.put(bytes).await?;
         if self.sync != SyncPolicy::Never {
             // Never `Full`: what a failed flush has left is not known.
             self.flush("flushing batches").await?;
@@ -180,13 +185,56 @@ impl Journal {
         Ok(())
     }
 
+    /// Writes at the end of the batches. Where that is beyond the file's end, zeros follow, if there is room.
+    async fn put(&mut self, bytes: Bytes) -> Result<(), JournalError> {
+        let end = self.offset + bytes.len() as u64;
+        let length = self.length_for(end);
+        // One part: heads are short, and one write is cheaper than gathering many.
+        if length > end.max(self.length) {
+            let zeros = Bytes::from_static(&ZEROS[..(length - end) as usize]);
+            match self.write_parts(vec![bytes.clone(), zeros]).await {
+                Ok(()) => {
+                    self.length = length;
+                    return Ok(());
+                }
+                Err(JournalError::Full { .. }) => self.cut_rest()?,
+                Err(error) => return Err(error),
+            }
+        }
+        self.write_parts(vec![bytes]).await?;
+        self.length = self.length.max(end);
+        Ok(())
+    }
+
+    /// How long the segment is to be when batches end here.
+    fn length_for(&self, end: u64) -> u64 {
+        match self.sync {
+            // Nothing waits for a flush.
+            SyncPolicy::Never => end,
+            _ if end <= self.length => self.length,
+            _ => (end + AHEAD_BYTES).min(self.segment_bytes.max(end)),
+        }
+    }
+
+    async fn write_parts(&self, parts: Vec<Bytes>) -> Result<(), JournalError> {
+        let written = self.file.write_at(self.offset, parts).await;
+        written.map_err(|error| JournalError::io(&self.path, "writing batches", error))
+    }
+
+    /// Cuts the segment where its batches end. Not flushed.
+    fn cut_rest(&mut self) -> Result<(), JournalError> {
+        self.file
+            .set_len(self.offset)
+            .map_err(|error| JournalError::io(&self.path, "cutting what is no batch", error))
+            .map_err(JournalError::half_done)?;
+        self.length = self.offset;
+        Ok(())
+    }
+
     /// Takes a part of what did not fit away, for good: the next call may bring other batches, and
     /// nothing of these may turn up behind those.
     async fn take_back(&mut self) -> Result<(), JournalError> {
-        self.file
-            .set_len(self.offset)
-            .map_err(|error| JournalError::io(&self.path, "cutting what did not fit", error))
-            .map_err(JournalError::half_done)?;
+        self.cut_rest()?;
         self.flush("flushing").await
     }
 
@@ -202,10 +250,15 @@ impl Journal {
     }
 
     async fn next_segment(&mut self) -> Result<(), JournalError> {
+        if self.length > self.offset {
+            // Only for room's sake: zeros at its end are read as what they are.
+            self.cut_rest()?;
+        }
         let (file, path) = begin_segment(&self.env, &self.location, self.next).await?;
         let old = std::mem::replace(&mut self.file, file);
         let old_path = std::mem::replace(&mut self.path, path);
         self.offset = HEADER_BYTES as u64;
+        self.length = self.offset;
         if self.sync == SyncPolicy::Never {
             // Batches are not flushed one by one, but what lies before a later segment should not
             // stay unwritten for longer than that takes.
@@ -234,7 +287,7 @@ async fn close_last(env: &Env, tail: &Tail) -> Result<(), JournalError> {
                 .map_err(|error| JournalError::io(&cut.path, "removing it", error));
         }
         (Some(cut), _) => (&cut.path, Some(cut.offset)),
-        (None, Some(last)) => (last, None),
+        (None, Some(last)) => (last, tail.end),
         (None, None) => return Ok(()),
     };
     let io = |action| move |error| JournalError::io(path, action, error);
@@ -243,7 +296,8 @@ async fn close_last(env: &Env, tail: &Tail) -> Result<(), JournalError> {
         .await
         .map_err(io("opening"))?;
     if let Some(length) = length {
-        file.set_len(length).map_err(io("cutting its torn tail"))?;
+        file.set_len(length)
+            .map_err(io("cutting what is no batch"))?;
     }
     if let Some(mut at) = tail.last_write {
         loop {

@@ -25,6 +25,8 @@ pub struct Tail {
     pub last: Option<PathBuf>,
     /// Where the last write in it that has a whole batch begins, if there is one.
     pub(crate) last_write: Option<u64>,
+    /// Where its batches end, if nothing but zeros follows.
+    pub(crate) end: Option<u64>,
     /// What a crash left unfinished at the end of it.
     pub cut: Option<Cut>,
     /// The journal is to begin anew after an image: whatever segments there are hold nothing.
@@ -169,8 +171,8 @@ impl Reader {
             let Some(segment) = &mut self.segment else {
                 return Ok(None);
             };
-            segment.fill(record::HEAD_BYTES).await?;
-            if segment.buffer.is_empty() {
+            if segment.is_at_end().await? {
+                self.tail.end = Some(segment.offset);
                 // A clean end, unless there is a later segment.
                 let later = segments(&self.env, &self.location.dir)?
                     .into_iter()
@@ -278,6 +280,7 @@ impl Reader {
         let mut segment = Segment::open(&self.env, path.clone(), OpenMode::Read).await?;
         self.tail.last = Some(path.clone());
         self.tail.last_write = None;
+        self.tail.end = None;
         match Header::decode(&segment.buffer, JOURNAL_MAGIC, &self.location) {
             Ok(header) if header.sn == first => {
                 segment.take(HEADER_BYTES);
@@ -380,8 +383,7 @@ pub(crate) async fn kept_part(
     let mut discarded_begins = Vec::new();
     loop {
         let offset = segment.offset;
-        segment.fill(record::HEAD_BYTES).await?;
-        if segment.buffer.is_empty() {
+        if segment.is_at_end().await? {
             break;
         }
         let Some((sealed, _, begins_write)) = segment.take_batch().await? else {
@@ -418,6 +420,10 @@ fn gap(path: &Path, offset: u64, expected: u64, found: u64) -> JournalError {
     }
 }
 
+fn all_zeros<'a>(mut bytes: impl Iterator<Item = &'a u8>) -> bool {
+    bytes.all(|byte| *byte == 0)
+}
+
 impl Segment {
     /// Opens it and reads its first bytes, as many as the header has if there are so many.
     async fn open(env: &Env, path: PathBuf, mode: OpenMode) -> Result<Segment, JournalError> {
@@ -435,9 +441,37 @@ impl Segment {
         Ok(segment)
     }
 
+    /// Nothing follows, or zeros up to the file's end, which batches may still be written over.
+    async fn is_at_end(&mut self) -> Result<bool, JournalError> {
+        self.fill(record::HEAD_BYTES).await?;
+        let head = self.buffer.iter().take(record::HEAD_BYTES);
+        if !all_zeros(head) {
+            return Ok(false);
+        }
+        // They may have been written over since they were read.
+        self.buffer.clear();
+        let mut at = self.offset;
+        loop {
+            let chunk = self.read(at, CHUNK_BYTES).await?;
+            if chunk.is_empty() || !all_zeros(chunk.iter()) {
+                return Ok(chunk.is_empty());
+            }
+            at += chunk.len() as u64;
+        }
+    }
+
     /// The batch that begins here, and whether it begins a write; None if no whole one does, and then
     /// nothing is taken.
     async fn take_batch(&mut self) -> Result<Option<(Sealed, Batch, bool)>, JournalError> {
+        if let Some(found) = self.take_buffered().await? {
+            return Ok(Some(found));
+        }
+        // A part of it may have been written since the buffer was read.
+        self.buffer.clear();
+        self.take_buffered().await
+    }
+
+    async fn take_buffered(&mut self) -> Result<Option<(Sealed, Batch, bool)>, JournalError> {
         self.fill(record::HEAD_BYTES).await?;
         let begins_write = self.buffer.get(..4) != Some(MORE_MAGIC);
         let magic = if begins_write {

@@ -86,7 +86,9 @@ fn a_create_that_was_done_but_not_answered_is_answered_when_data_servers_are_bac
                 let work = work.map(|(whose, client)| make(client, whose));
                 futures_util::join!(futures_util::future::join_all(work), kill);
                 let pause = longest.get();
-                assert!(pause < 100 * MS, "seed {seed}: a pause of {pause:?}");
+                // The takeover, data servers that find it, and the file's settling: half as long again as a
+                // takeover may take. The look that comes 200 ms after the first would be one too many.
+                assert!(pause < 150 * MS, "seed {seed}: a pause of {pause:?}");
                 group.start(active);
                 group.all_count().await;
                 world.sleep(PATIENCE).await;

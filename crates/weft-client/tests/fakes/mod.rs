@@ -110,6 +110,10 @@ pub struct Group {
     /// Requests get no answer.
     pub silent: Cell<bool>,
     unanswered: RefCell<Vec<Replier>>,
+    /// Asked as soon as a session is taken up: what is owed of this inode, if not 0.
+    pub asks_at_once: Cell<u64>,
+    /// What was answered to that.
+    pub told_at_once: RefCell<Option<RevokeReply>>,
     /// It says of its own inodes that they are another group's.
     pub confused: Cell<bool>,
     /// It says of every inode that it is asked about that the other group has its slot.
@@ -188,6 +192,8 @@ impl Group {
                 connection: RefCell::default(),
                 silent: Cell::new(false),
                 unanswered: RefCell::default(),
+                asks_at_once: Cell::new(0),
+                told_at_once: RefCell::default(),
                 confused: Cell::new(false),
                 sends_away: Cell::new(false),
                 grants_foreign: Cell::new(0),
@@ -331,7 +337,7 @@ impl Group {
         }
     }
 
-    fn on_session(&self, connection: &Connection, request: Request) {
+    fn on_session(self: &Rc<Self>, connection: &Connection, request: Request) {
         let asked: SessionRequest = request.decode().unwrap();
         let session = match asked.session {
             0 => {
@@ -368,6 +374,20 @@ impl Group {
         request
             .replier
             .send::<SessionRequest>(&reply, Payload::none());
+        if asked.session != 0 && self.asks_at_once.get() != 0 {
+            let (group, connection) = (self.clone(), connection.clone());
+            let ask = RevokeRequest {
+                ino: self.asks_at_once.get(),
+                to: LeaseMode::LeaseShared as i32,
+                seq: 2,
+                held: LeaseMode::LeaseWrite as i32,
+                ..RevokeRequest::default()
+            };
+            self.env.spawn("ask at once", async move {
+                let told = connection.call(&ask, Payload::none()).await.unwrap().0;
+                group.told_at_once.replace(Some(told));
+            });
+        }
     }
 
     fn on_renew(&self, request: Request) {
