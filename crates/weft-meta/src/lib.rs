@@ -25,6 +25,7 @@ mod partition;
 mod ranges;
 mod reads;
 mod reign;
+mod repair;
 mod revocations;
 mod server;
 mod sessions;

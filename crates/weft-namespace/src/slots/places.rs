@@ -86,6 +86,7 @@ impl State {
             Op::RelayoutBegin(op) => places.add(Ino(op.ino)),
             Op::Relayout(op) => places.add(Ino(op.ino)),
             Op::RelayoutEnd(op) => places.add(Ino(op.ino)),
+            Op::Repair(op) => places.add(crate::repaired(op)),
             // Clients do not ask for others.
             _ => {}
         }
