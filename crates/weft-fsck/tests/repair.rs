@@ -252,6 +252,7 @@ fn a_repair_does_nothing_when_it_is_not_as_it_was_seen() {
             name: name.to_owned().into(),
             ino,
             kind: kind as i32,
+            change: 0,
         })
     };
     let (of_directory, of_file) = (seen(&groups, directory), seen(&groups, file));

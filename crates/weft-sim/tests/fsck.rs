@@ -88,17 +88,12 @@ fn what_is_damaged_is_repaired_while_clients_work() {
 }
 
 #[test]
-fn what_is_damaged_is_repaired_while_servers_die_and_slots_move() {
+fn what_is_damaged_is_repaired_while_servers_die() {
     let (mut damages, mut repairs) = (0, 0);
-    for (kind, members, slots) in [
-        (Some(Fault::MetaKill), 1, false),
-        (Some(Fault::ActiveKill), 3, false),
-        (None, 1, true),
-    ] {
-        for seed in 0..2 {
+    for (kind, members) in [(Fault::MetaKill, 1), (Fault::ActiveKill, 3)] {
+        for seed in 0..3 {
             let storm = Options {
-                storm: kind,
-                slots,
+                storm: Some(kind),
                 checks: false,
                 operations: 80,
                 ..damaged(members)
@@ -110,5 +105,5 @@ fn what_is_damaged_is_repaired_while_servers_die_and_slots_move() {
             repairs += report.damaged.1;
         }
     }
-    assert!(damages > 10 && repairs > 10, "{damages}, {repairs}");
+    assert!(damages > 50 && repairs > 50, "{damages}, {repairs}");
 }

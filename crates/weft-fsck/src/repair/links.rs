@@ -114,13 +114,17 @@ impl<A: Ask> Round<'_, A> {
             Ok(place) => place,
             Err(end) => return Ok(end),
         };
+        if self.survey.group_of(ino) == self.survey.group_of(place) {
+            let change = inode.change;
+            return self.give_name(place, ino, inode.kind(), change).await;
+        }
         // Also where it has one: nobody has given it a name since its names were counted.
         match self.set_links(ino, inode.change, 1).await? {
             Answer::Done(_) => {}
             Answer::Again | Answer::Exists => return Ok(End::Later(CHANGES)),
             Answer::Refused(why) => return Ok(End::Left(why)),
         }
-        self.give_name(place, ino, inode.kind()).await
+        self.give_name(place, ino, inode.kind(), 0).await
     }
 
     /// A directory that has no name where it says that it is, nor anywhere else.
@@ -129,6 +133,7 @@ impl<A: Ask> Round<'_, A> {
             Ok(place) => place,
             Err(end) => return Ok(end),
         };
+        let is_near = self.survey.group_of(ino) == self.survey.group_of(place);
         for _ in 0..TRIES {
             if let Some(inode) = self.look(ino).await? {
                 let Some(inode) = inode.filter(|it| it.nlink > 0) else {
@@ -138,13 +143,15 @@ impl<A: Ask> Round<'_, A> {
                 let there = self.survey.place(by_ino(parent, ino)).await?;
                 match there.count {
                     Some(0) if !there.locked => {
-                        let answer = match parent == place {
+                        let answer = match is_near || parent == place {
                             true => Answer::Done(ino),
                             false => self.ask(ino, parent_set(&inode, place)).await?,
                         };
                         match answer {
                             Answer::Done(_) => {
-                                return self.give_name(place, ino, FileKind::Directory).await;
+                                let change = if is_near { inode.change } else { 0 };
+                                let kind = FileKind::Directory;
+                                return self.give_name(place, ino, kind, change).await;
                             }
                             Answer::Refused(why) => return Ok(End::Left(why)),
                             Answer::Again | Answer::Exists => {}
@@ -188,9 +195,16 @@ impl<A: Ask> Round<'_, A> {
         )))
     }
 
-    async fn give_name(&mut self, place: Ino, ino: Ino, kind: FileKind) -> Result<End, A::Error> {
-        let mut number = 0;
-        for _ in 0..TRIES + NAMES_TRIED {
+    /// With `change`: the inode is the same group's as the directory, and comes to fit its name at once.
+    async fn give_name(
+        &mut self,
+        place: Ino,
+        ino: Ino,
+        kind: FileKind,
+        change: u64,
+    ) -> Result<End, A::Error> {
+        let (mut number, mut tries) = (0, 0);
+        while number < NAMES_TRIED && tries < TRIES {
             let name = match number {
                 0 => format!("ino-{}", ino.0),
                 number => format!("ino-{}-{number}", ino.0),
@@ -200,11 +214,15 @@ impl<A: Ask> Round<'_, A> {
                 name: name.clone().into(),
                 ino: ino.0,
                 kind: kind as i32,
+                change,
             });
             match self.ask(place, made).await? {
                 Answer::Done(_) => return Ok(self.note(Repaired::Found { ino, kind, name })),
                 Answer::Exists => number += 1,
-                Answer::Again => self.pause().await,
+                Answer::Again => {
+                    tries += 1;
+                    self.pause().await;
+                }
                 Answer::Refused(why) => return Ok(End::Left(why)),
             }
         }

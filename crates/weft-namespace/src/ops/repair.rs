@@ -41,7 +41,10 @@ fn is_locked(locked: &Locked, op: &proto::Repair) -> bool {
     let inode = |ino: u64| locked.inode(Ino(ino)).is_some();
     match &op.what {
         Some(What::EntryGone(op)) => entry(op.directory, &op.name) || inode(op.ino),
-        Some(What::EntryMade(op)) => entry(op.directory, &op.name) || inode(op.ino),
+        Some(What::EntryMade(op)) => {
+            let below = || locked.names_in(Ino(op.ino)).next().is_some();
+            entry(op.directory, &op.name) || inode(op.ino) || op.change != 0 && below()
+        }
         Some(What::Links(op)) => inode(op.ino) || locked.names_in(Ino(op.ino)).next().is_some(),
         Some(What::Parent(op)) => inode(op.ino),
         Some(What::Kind(op)) => entry(op.directory, &op.name),
@@ -51,7 +54,12 @@ fn is_locked(locked: &Locked, op: &proto::Repair) -> bool {
 }
 
 pub(super) fn touches(op: &proto::Repair) -> Vec<Touch> {
-    vec![Touch::change(repaired(op))]
+    let mut touched = vec![Touch::change(repaired(op))];
+    match &op.what {
+        Some(What::EntryMade(op)) if op.change != 0 => touched.push(Touch::change(Ino(op.ino))),
+        _ => {}
+    }
+    touched
 }
 
 pub(super) fn apply(
@@ -80,7 +88,7 @@ pub(super) fn apply(
             if let Some(foreign) = state.foreign.get_mut(&Ino(op.ino)) {
                 foreign.kind = op.kind();
             }
-            state.touch_directory(Ino(op.directory), ctx.now, 0);
+            state.touch_directory(Ino(op.directory), ctx.now, more_directories(state, op));
         }
         What::Place(_) => return place(state, ctx),
     }
@@ -169,15 +177,21 @@ impl State {
             return Err(Errno::EMLINK);
         }
         if self.slots.has(ino.slot()) {
-            let named = self.get(ino)?;
+            let named = match op.change {
+                0 => self.get(ino)?,
+                change => self.seen(ino, change)?,
+            };
             if named.kind() != op.kind() {
                 return Err(Errno::EINVAL);
             }
             if let Body::Directory(named) = &named.body
                 && named.parent != parent
+                && op.change == 0
             {
                 return Err(Errno::ESTALE);
             }
+        } else if op.change != 0 {
+            return Err(Errno::ESTALE);
         }
         match self.foreign.get(&ino) {
             Some(foreign) if foreign.kind != op.kind() => Err(Errno::EINVAL),
@@ -189,19 +203,24 @@ impl State {
         let ino = Ino(op.ino);
         let inode = self.seen(ino, op.change)?;
         match &inode.body {
-            Body::Directory(directory) => {
-                let entries = directory.after(0);
-                let below = entries
-                    .filter(|(_, entry)| self.kind_of(entry.ino) == Some(FileKind::Directory));
-                match below.count() as u64 + 2 == u64::from(op.nlink) {
-                    true => Ok(()),
-                    false => Err(Errno::ESTALE),
-                }
-            }
+            Body::Directory(_) => match self.links_of(inode) == op.nlink {
+                true => Ok(()),
+                false => Err(Errno::ESTALE),
+            },
             _ if op.nlink == 0 => Err(Errno::EINVAL),
             _ if op.nlink > LINKS_MAX => Err(Errno::EMLINK),
             _ => Ok(()),
         }
+    }
+
+    /// What a directory's link count must be; 1 for anything else, which has one name.
+    fn links_of(&self, inode: &Inode) -> u32 {
+        let Body::Directory(directory) = &inode.body else {
+            return 1;
+        };
+        let entries = directory.after(0).map(|(_, entry)| entry.ino);
+        let below = entries.filter(|ino| self.kind_of(*ino) == Some(FileKind::Directory));
+        u32::try_from(below.count() + 2).unwrap_or(u32::MAX)
     }
 
     fn check_parent(&self, op: &RepairParent) -> Result<(), Errno> {
@@ -253,6 +272,18 @@ impl State {
     }
 }
 
+/// How many entries of the directory have become directories; below 0, have ceased to be.
+fn more_directories(state: &State, op: &RepairKind) -> i32 {
+    let is_directory = |kind: FileKind| i32::from(kind == FileKind::Directory);
+    let Ok((_, directory)) = state.directory(Ino(op.directory)) else {
+        return 0;
+    };
+    let entries = directory.after(0).map(|(_, entry)| entry.ino);
+    let named = entries.filter(|ino| *ino == Ino(op.ino)).count();
+    let named = i32::try_from(named).unwrap_or(i32::MAX);
+    named * (is_directory(op.kind()) - is_directory(op.was()))
+}
+
 fn entry_gone(state: &mut State, ctx: &Context, op: &RepairEntryGone) {
     let (parent, ino) = (Ino(op.directory), Ino(op.ino));
     let Ok((inode, directory)) = state.directory(parent) else {
@@ -281,6 +312,15 @@ fn entry_made(state: &mut State, ctx: &Context, op: &RepairEntryMade) {
     state.add_entry(parent, &op.name, ino);
     let below = i32::from(op.kind() == FileKind::Directory);
     state.touch_directory(parent, ctx.now, below);
+    if op.change == 0 {
+        return;
+    }
+    state.set_parent(ino, parent);
+    let nlink = state.get(ino).map(|inode| state.links_of(inode));
+    if let (Ok(nlink), Some(inode)) = (nlink, state.get_mut(ino)) {
+        inode.nlink = nlink;
+        inode.touch(ctx.now);
+    }
 }
 
 /// The directory is in the root's slot, so that one group makes it alone.

@@ -14,18 +14,16 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, CreateFlags, Cred, Errno};
 use weft_fsck::{Ask, Repaired, Terms};
-use weft_types::{GroupId, INO_COUNTER_BITS, Ino, SLOTS, Slot};
+use weft_types::{GroupId, Ino, SLOTS, Slot};
 use weft_wire::proto::part::Part as Kind;
 use weft_wire::proto::{
-    self, AddPart, DropPart, FileKind, FinishRequest, MakePart, MovePart, NamePart, Part, Policy,
+    self, AddPart, FileKind, FinishRequest, MakePart, MovePart, NamePart, Part, Policy,
     PrepareRequest, TransactionId,
 };
 
 /// The clients' root.
 const WORK: &[u8] = b"work";
-/// What is damaged.
-const DAMAGED: &[u8] = b"damaged";
-/// Directories in it, with a file in each.
+/// Directories in the tree that is damaged, with a file in each, at least.
 const DIRECTORIES: u64 = 10;
 /// Between two damages, at most.
 const PAUSE_MS: u64 = 400;
@@ -70,6 +68,11 @@ impl Damager {
         self.rng.borrow_mut().below(bound)
     }
 
+    /// The group of an inode, as slots are given out at first.
+    fn group_of(&self, ino: u64) -> u64 {
+        u64::from(Ino(ino).slot().0) * self.cluster.groups() as u64 / u64::from(SLOTS)
+    }
+
     /// Makes the clients' root, and the tree that is to be damaged.
     ///
     /// # Errors
@@ -94,9 +97,24 @@ impl Damager {
         let root = client.root();
         let work = client.mkdir(&cred, root, WORK, 0o755).await?;
         self.cluster.shared.root.set(work.attr.ino);
-        let top = client.mkdir(&cred, root, DAMAGED, 0o755).await?.attr.ino;
-        let mut all = Vec::new();
-        for number in 0..DIRECTORIES {
+        // The first group's.
+        let mut top = 0;
+        for number in 0.. {
+            let name = format!("damaged{number}").into_bytes();
+            top = client.mkdir(&cred, root, &name, 0o755).await?.attr.ino;
+            if self.group_of(top) == 0 {
+                break;
+            }
+        }
+        let mut all: Vec<Made> = Vec::new();
+        let is_in = |all: &[Made], group: u64| {
+            let mut groups = all.iter().map(|made| self.group_of(made.directory));
+            groups.any(|of| of == group)
+        };
+        for number in 0.. {
+            if number >= DIRECTORIES && is_in(&all, 0) && is_in(&all, 1) {
+                break;
+            }
             let name = format!("d{number}").into_bytes();
             let directory = client.mkdir(&cred, top, &name, 0o755).await?.attr.ino;
             let flags = CreateFlags::default();
@@ -112,12 +130,18 @@ impl Damager {
         Ok(())
     }
 
-    /// What is to be broken, and whose it is.
+    /// What is to be broken, and whose it is. Each is such that its group alone could not tell: what that could, it
+    /// would not take from its own images either. So entries of the first group's directories are broken that name
+    /// the second group's inodes, and the other way round.
     fn draw(&self) -> (Ino, Kind) {
         let tree = self.tree.borrow();
         let (top, all) = &*tree;
-        let one = &all[self.below(all.len() as u64) as usize];
-        let other = &all[self.below(all.len() as u64) as usize];
+        let of = |group: u64| {
+            let mut own: Vec<&Made> = all.iter().collect();
+            own.retain(|made| self.group_of(made.directory) == group);
+            own[self.below(own.len() as u64) as usize]
+        };
+        let (zero, one) = (of(0), of(1));
         let fresh = format!("new{}", self.number.get()).into_bytes();
         let name = |directory: u64, name: &[u8], ino: u64, kind: FileKind| {
             let part = NamePart {
@@ -129,36 +153,35 @@ impl Damager {
             };
             (Ino(directory), Kind::Name(part))
         };
-        let never = Ino::new(Slot(self.below(u64::from(SLOTS)) as u16), 1 << 35).0;
-        match self.below(9) {
-            // Names of nothing, and one that says another kind.
-            0 => name(one.directory, &fresh, never, FileKind::Regular),
+        let slot = SLOTS / 2 + self.below(u64::from(SLOTS / 2)) as u16;
+        let never = Ino::new(Slot(slot), 1 << 35).0;
+        match self.below(7) {
+            // Names of nothing.
+            0 => name(zero.directory, &fresh, never, FileKind::Regular),
             1 => name(*top, &fresh, never, FileKind::Directory),
-            2 => name(one.directory, &fresh, other.file, FileKind::Directory),
             // The only name of a file, and of a directory.
-            3 => name(one.directory, b"f", 0, FileKind::Unspecified),
-            4 => name(*top, &one.name, 0, FileKind::Unspecified),
+            2 => name(one.directory, b"f", 0, FileKind::Unspecified),
+            3 => name(*top, &one.name, 0, FileKind::Unspecified),
             // A second name of a directory.
-            5 => name(other.directory, &fresh, one.directory, FileKind::Directory),
-            6 => (Ino(one.file), Kind::Add(AddPart { ino: one.file })),
-            7 => {
+            4 => name(zero.directory, &fresh, one.directory, FileKind::Directory),
+            5 => (Ino(zero.file), Kind::Add(AddPart { ino: zero.file })),
+            6 if self.below(2) == 0 => {
                 let moved = MovePart {
                     ino: one.directory,
-                    parent: other.directory,
+                    parent: zero.directory,
                     exempt: true,
                 };
                 (Ino(one.directory), Kind::Move(moved))
             }
             _ => {
-                let slot = self.below(u64::from(SLOTS));
                 let made = MakePart {
-                    slot: slot as u32,
-                    parent: one.directory,
+                    slot: u32::from(slot),
+                    parent: zero.directory,
                     mode: 0o755,
                     policy: Some(Policy::default()),
                     ..MakePart::default()
                 };
-                (Ino(slot << INO_COUNTER_BITS), Kind::Make(made))
+                (Ino::new(Slot(slot), 0), Kind::Make(made))
             }
         }
     }
