@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "common.proto",
         "transaction.proto",
         "slots.proto",
+        "repair.proto",
         "meta.proto",
         "data.proto",
         "image.proto",

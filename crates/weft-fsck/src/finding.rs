@@ -43,11 +43,18 @@ pub enum Finding {
         nlink: u32,
         /// Its names, in all groups.
         names: u64,
+        /// Its `change` when they were counted.
+        change: u64,
         /// One of these.
         first: Option<SurveyedName>,
     },
     /// An inode without a name that nobody keeps open.
-    Nameless(Ino),
+    Nameless {
+        /// The inode.
+        ino: Ino,
+        /// Its `change` when it had none.
+        change: u64,
+    },
     /// Directories that lie within each other, one of them being this, and not below the root.
     Circle(Ino),
 }
@@ -64,7 +71,7 @@ impl Finding {
             Finding::NotInParent { .. } => "not_in_parent",
             Finding::Subdirectories { .. } => "subdirectories",
             Finding::Links { .. } => "links",
-            Finding::Nameless(_) => "nameless",
+            Finding::Nameless { .. } => "nameless",
             Finding::Circle(_) => "circle",
         }
     }
@@ -89,6 +96,41 @@ impl Finding {
         }
     }
 
+    /// What [`crate::repair`] does about it.
+    ///
+    /// # Errors
+    /// It does nothing: what is to be done by whoever reads it.
+    pub fn remedy(&self) -> Result<&'static str, &'static str> {
+        match self {
+            Finding::Slot(_, groups) if groups.is_empty() => Err(
+                "nothing is repaired while a slot is no group's: see whether one is moving (weft slots), and start all members of all groups",
+            ),
+            Finding::Slot(..) => Err(
+                "nothing is repaired while two groups have a slot: keep the journals and images of both, and report it",
+            ),
+            Finding::Stray(..) => Err(
+                "nothing is repaired while a group keeps what is another one's: keep the journals and images of both, and report it",
+            ),
+            Finding::NamesNothing(_) => Ok("the entry is removed"),
+            Finding::OtherKind(..) => Ok("the entry names it as what it is"),
+            Finding::SecondPlace(..) => Ok(
+                "the entry is removed, or, if it is the directory's only one, the directory is said to be here",
+            ),
+            Finding::NotInParent { names: 0, .. } => {
+                Ok("it gets the name that it has elsewhere, or one in /lost+found")
+            }
+            Finding::NotInParent { .. } => Ok("all entries of it but the oldest are removed"),
+            Finding::Subdirectories { .. } => Ok("the links are set to what there is"),
+            Finding::Links { names: 0, .. } | Finding::Nameless { .. } => {
+                Ok("it gets a name in /lost+found")
+            }
+            Finding::Links { .. } => Ok("the links are set to the names that there are"),
+            Finding::Circle(_) => {
+                Ok("the one of these directories that has the smallest number goes to /lost+found")
+            }
+        }
+    }
+
     /// The inode that it is about; none where it is about a slot.
     pub fn ino(&self) -> Option<Ino> {
         match self {
@@ -100,14 +142,14 @@ impl Finding {
             | Finding::NotInParent { ino, .. }
             | Finding::Subdirectories { ino, .. }
             | Finding::Links { ino, .. }
-            | Finding::Nameless(ino)
+            | Finding::Nameless { ino, .. }
             | Finding::Circle(ino) => Some(*ino),
         }
     }
 }
 
 /// An entry, for people.
-struct Entry<'a>(&'a SurveyedName);
+pub(crate) struct Entry<'a>(pub &'a SurveyedName);
 
 impl fmt::Display for Entry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,6 +217,7 @@ impl fmt::Display for Finding {
                 nlink,
                 names,
                 first,
+                ..
             } => {
                 write!(f, "inode {:#x} has {nlink} links, and {names} names", ino.0)?;
                 match first {
@@ -182,7 +225,7 @@ impl fmt::Display for Finding {
                     None => Ok(()),
                 }
             }
-            Finding::Nameless(ino) => {
+            Finding::Nameless { ino, .. } => {
                 write!(
                     f,
                     "inode {:#x} has no name, and nobody keeps it open",
@@ -200,7 +243,8 @@ impl fmt::Display for Finding {
     }
 }
 
-fn kind_name(kind: FileKind) -> &'static str {
+/// A kind, for people.
+pub(crate) fn kind_name(kind: FileKind) -> &'static str {
     match kind {
         FileKind::Unspecified => "thing of unknown kind",
         FileKind::Regular => "file",

@@ -2,7 +2,8 @@
 //!
 //! It asks each group for pages of inodes and of entries and compares them. Since changes go on meanwhile, what
 //! does not fit together is only suspicious: it is looked at again, several times and at both ends, before it is
-//! called wrong. Nothing is changed. `weft fsck --meta` calls it, and the simulator at the end of its runs.
+//! called wrong. [`check()`] changes nothing, [`repair()`] sets right what it has found. `weft fsck --meta` calls
+//! them, and so does the simulator.
 //!
 //! It keeps 32 bytes for each inode (up to twice that while the table grows), and what is suspicious, which is
 //! bounded.
@@ -11,11 +12,15 @@ mod finding;
 mod looks;
 mod passes;
 mod paths;
+mod repair;
+mod repaired;
 mod survey;
 mod table;
 
 pub use finding::{Finding, Waiting};
 pub use paths::{find_names, path_of};
+pub use repair::{Mended, repair};
+pub use repaired::Repaired;
 pub use survey::{Ask, Survey};
 
 use std::time::Duration;

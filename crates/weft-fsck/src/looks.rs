@@ -200,7 +200,10 @@ async fn look_at_directories<A: Ask>(
         verdicts.push(match (inode.nlink, inode.subdirectories) {
             _ if is_locked => Verdict::Unclear,
             (0, _) if inode.kept_open => Verdict::Fine,
-            (0, _) => Verdict::Wrong(Finding::Nameless(*ino)),
+            (0, _) => Verdict::Wrong(Finding::Nameless {
+                ino: *ino,
+                change: inode.change,
+            }),
             (_, None) => Verdict::Unclear,
             (nlink, Some(subdirectories)) if u64::from(nlink) != subdirectories + 2 => {
                 Verdict::Wrong(Finding::Subdirectories {
@@ -210,9 +213,7 @@ async fn look_at_directories<A: Ask>(
                 })
             }
             _ if !stays || entries[at].locked => Verdict::Unclear,
-            _ if survey.group_of(Ino(inode.parent)).is_some() && names.is_none() => {
-                Verdict::Unclear
-            }
+            _ if names.is_none() => Verdict::Unclear,
             _ if names.unwrap_or(0) != wanted || (wanted == 0 && inode.parent != ino.0) => {
                 Verdict::Wrong(Finding::NotInParent {
                     ino: *ino,

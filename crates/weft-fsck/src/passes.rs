@@ -70,7 +70,8 @@ pub(crate) async fn run<A: Ask>(
                 continue;
             };
             let is_concerned = concerned.as_ref().is_none_or(|all| all.contains(&ino));
-            let Some((nlink, is_kept)) = unchanged(&before, &after).filter(|_| !is_concerned)
+            let Some((nlink, change, is_kept)) =
+                unchanged(&before, &after).filter(|_| !is_concerned)
             else {
                 *wrong = 0;
                 continue;
@@ -85,11 +86,12 @@ pub(crate) async fn run<A: Ask>(
             if *wrong >= CONFIRMATIONS {
                 left.remove(&ino);
                 report.wrong.push(match is_nameless && counted.names == 0 {
-                    true => Finding::Nameless(ino),
+                    true => Finding::Nameless { ino, change },
                     false => Finding::Links {
                         ino,
                         nlink,
                         names: counted.names,
+                        change,
                         first: counted.first,
                     },
                 });
@@ -102,10 +104,10 @@ pub(crate) async fn run<A: Ask>(
     Ok(())
 }
 
-/// The links of an inode that has not changed, and is not being changed, and whether it is kept open.
-fn unchanged(before: &SurveyedSight, after: &SurveyedSight) -> Option<(u32, bool)> {
+/// The links and the `change` of an inode that has not changed, and is not being changed, and whether it is kept open.
+fn unchanged(before: &SurveyedSight, after: &SurveyedSight) -> Option<(u32, u64, bool)> {
     let (was, is) = (before.inode.as_ref()?, after.inode.as_ref()?);
     let is_same = was.change == is.change && was.nlink == is.nlink;
     let is_free = !before.locked && !after.locked;
-    (is_same && is_free).then_some((is.nlink, is.kept_open))
+    (is_same && is_free).then_some((is.nlink, is.change, is.kept_open))
 }

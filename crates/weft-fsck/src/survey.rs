@@ -8,8 +8,9 @@ use weft_types::{Epoch, GroupId, Ino, SLOTS, Slot, TransactionId};
 use weft_wire::Rpc;
 use weft_wire::proto::surveyed_transaction::Stage;
 use weft_wire::proto::{
-    SlotRange, SurveyGroupReply, SurveyGroupRequest, SurveyInodesRequest, SurveyLookRequest,
-    SurveyNamesRequest, SurveyedEntries, SurveyedInode, SurveyedName, SurveyedPlace, SurveyedSight,
+    Repair, RepairReply, RepairRequest, SlotRange, SurveyGroupReply, SurveyGroupRequest,
+    SurveyInodesRequest, SurveyLookRequest, SurveyNamesRequest, SurveyedEntries, SurveyedInode,
+    SurveyedName, SurveyedPlace, SurveyedSight,
 };
 
 /// Inodes or names of one page.
@@ -178,9 +179,14 @@ impl<'a, A: Ask> Survey<'a, A> {
         }
     }
 
-    /// Looks at inodes again. Answers what was seen, in their order; an inode of no group is not there.
+    /// Looks at inodes again. Answers what was seen, in their order; of one whose slot is no group's nothing is known,
+    /// so it counts as locked.
     pub(crate) async fn sights(&self, inos: &[Ino]) -> Result<Vec<SurveyedSight>, A::Error> {
-        let mut seen = vec![SurveyedSight::default(); inos.len()];
+        let unknown = SurveyedSight {
+            locked: true,
+            ..SurveyedSight::default()
+        };
+        let mut seen = vec![unknown; inos.len()];
         for group in self.groups() {
             let of_group: Vec<usize> = self.places_in(group, inos.iter().copied());
             for part in of_group.chunks(LOOKS) {
@@ -203,7 +209,11 @@ impl<'a, A: Ask> Survey<'a, A> {
         &self,
         places: &[SurveyedPlace],
     ) -> Result<Vec<SurveyedEntries>, A::Error> {
-        let mut seen = vec![SurveyedEntries::default(); places.len()];
+        let unknown = SurveyedEntries {
+            locked: true,
+            ..SurveyedEntries::default()
+        };
+        let mut seen = vec![unknown; places.len()];
         for group in self.groups() {
             let directories = places.iter().map(|place| Ino(place.directory));
             let of_group: Vec<usize> = self.places_in(group, directories);
@@ -220,6 +230,60 @@ impl<'a, A: Ask> Survey<'a, A> {
             }
         }
         Ok(seen)
+    }
+
+    /// One inode, in the same way.
+    pub(crate) async fn sight(&self, ino: Ino) -> Result<SurveyedSight, A::Error> {
+        Ok(self.sights(&[ino]).await?.pop().unwrap_or_default())
+    }
+
+    /// One entry of a directory, or those of it that name an inode, in the same way.
+    pub(crate) async fn place(&self, place: SurveyedPlace) -> Result<SurveyedEntries, A::Error> {
+        Ok(self.entries(&[place]).await?.pop().unwrap_or_default())
+    }
+
+    /// The entries of a directory that name an inode, the oldest first.
+    pub(crate) async fn names_of(
+        &self,
+        directory: Ino,
+        ino: Ino,
+    ) -> Result<Vec<SurveyedName>, A::Error> {
+        let mut found = Vec::new();
+        let Some(group) = self.group_of(directory) else {
+            return Ok(found);
+        };
+        let mut request = SurveyNamesRequest {
+            directory: directory.0,
+            cookie: 0,
+            max: PAGE,
+        };
+        loop {
+            let page = self.ask.ask(group, &request).await?;
+            let next = (page.directory, page.cookie);
+            let names = page.names.into_iter();
+            let of_it = names.filter(|name| Ino(name.directory) == directory);
+            found.extend(of_it.filter(|name| Ino(name.ino) == ino));
+            let is_over = !page.more || next.0 != directory.0;
+            if is_over || next <= (request.directory, request.cookie) {
+                return Ok(found);
+            }
+            (request.directory, request.cookie) = next;
+        }
+    }
+
+    /// Has the group that has this inode repair something of it. None: no group says that it has it.
+    pub(crate) async fn repair(
+        &self,
+        of: Ino,
+        repair: Repair,
+    ) -> Result<Option<RepairReply>, A::Error> {
+        let Some(group) = self.group_of(of) else {
+            return Ok(None);
+        };
+        let request = RepairRequest {
+            repair: Some(repair),
+        };
+        Ok(Some(self.ask.ask(group, &request).await?))
     }
 
     /// Where in a list the inodes of a group stand.

@@ -85,6 +85,7 @@ fn is_own(op: &Op) -> bool {
             | Op::Own(_)
             | Op::Discard(_)
             | Op::Adopt(_)
+            | Op::Repair(_)
     ) || crate::checkpoints::is_entry(op)
 }
 

@@ -10,6 +10,7 @@
 mod changes;
 mod checkpoints;
 mod committer;
+mod crash_points;
 mod deletions;
 mod error;
 mod expiry;
@@ -25,6 +26,7 @@ mod partition;
 mod ranges;
 mod reads;
 mod reign;
+mod repair;
 mod revocations;
 mod server;
 mod sessions;
@@ -35,6 +37,7 @@ mod startup;
 mod status;
 mod survey;
 
+pub use crash_points::CRASH_POINTS;
 pub use error::MetaError;
 pub use metrics::METRICS;
 pub use server::{Server, start, start_with};

@@ -317,6 +317,7 @@ impl Meta {
             proto::SurveyNamesRequest::METHOD => dispatch(from, request, crate::survey::on_names),
             proto::SurveyLookRequest::METHOD => dispatch(from, request, crate::survey::on_look),
             proto::SurveyGroupRequest::METHOD => dispatch(from, request, crate::survey::on_group),
+            proto::RepairRequest::METHOD => dispatch(from, request, crate::repair::on_repair),
             proto::UnsettledRequest::METHOD => dispatch(from, request, crate::losses::on_unsettled),
             proto::ReturnedRequest::METHOD => dispatch(from, request, crate::losses::on_returned),
             proto::LossesRequest::METHOD => dispatch(from, request, crate::losses::on_losses),

@@ -52,6 +52,10 @@ pub struct Settings {
     /// as many inodes half the number of inodes counts instead, so that images do not take more and
     /// more of the server's time.
     pub image_every_entries: u64,
+    /// For tests: the directory of the points at which this server is to end as if killed (`crash_points.rs`). No
+    /// file can name it, and builds for production do not look there.
+    #[serde(skip)]
+    pub crash_points: Option<PathBuf>,
 }
 
 /// See [`Settings::group_terms`]. All members must have the same.
@@ -108,6 +112,7 @@ impl Default for Settings {
             session_term_ms: 5000,
             pair: PairSettings::default(),
             image_every_entries: 500_000,
+            crash_points: None,
         }
     }
 }

@@ -51,6 +51,7 @@ pub use layouts::WIDTH_MAX;
 pub use locks::LOCKS_MAX;
 pub use moves::{Candidate, Cursor, ENDED_JOBS_MAX, JOBS_MAX, Look, Usage};
 pub use ops::Touch;
+pub use ops::repair::{LOST_AND_FOUND, repaired};
 pub use ops::setxattr::{XATTR_LIST_MAX, XATTR_NAME_MAX, XATTR_TOTAL_MAX, XATTR_VALUE_MAX};
 pub use parts::{Locked, Plan, Step, Walk, told, transaction_of, transaction_to};
 pub use read::{Deletion, SessionSummary, Statistics};

@@ -134,7 +134,7 @@ impl State {
             seen.subdirectories = Some(below.count() as u64);
         }
         SurveyedSight {
-            locked: self.locked.inode(ino).is_some(),
+            locked: self.locked.inode(ino).is_some() || !self.slots.has(ino.slot()),
             inode,
         }
     }
@@ -153,7 +153,7 @@ impl State {
         };
         let mut seen = SurveyedEntries {
             count: Some(0),
-            locked: by.is_some(),
+            locked: by.is_some() || !self.slots.has(of.slot()),
             ..SurveyedEntries::default()
         };
         let Ok((_, directory)) = self.directory(of) else {

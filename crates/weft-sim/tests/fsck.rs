@@ -59,3 +59,51 @@ fn nothing_is_called_wrong_while_servers_die() {
         }
     }
 }
+
+fn damaged(members: u32) -> Options {
+    Options {
+        damage: true,
+        operations: 100,
+        ..options(members)
+    }
+}
+
+/// What was damaged is repaired while clients work, and they notice nothing of it.
+#[test]
+fn what_is_damaged_is_repaired_while_clients_work() {
+    let (mut damages, mut repairs) = (0, 0);
+    for seed in 0..5 {
+        let quiet = Options {
+            kinds: Some(Vec::new()),
+            checks: false,
+            ..damaged(1)
+        };
+        let report = run(seed, &quiet);
+        assert_eq!(report.failure, None);
+        println!("seed {seed}: {:?}", report.damaged);
+        damages += report.damaged.0;
+        repairs += report.damaged.1;
+    }
+    assert!(damages > 20 && repairs > 20, "{damages}, {repairs}");
+}
+
+#[test]
+fn what_is_damaged_is_repaired_while_servers_die() {
+    let (mut damages, mut repairs) = (0, 0);
+    for (kind, members) in [(Fault::MetaKill, 1), (Fault::ActiveKill, 3)] {
+        for seed in 0..3 {
+            let storm = Options {
+                storm: Some(kind),
+                checks: false,
+                operations: 80,
+                ..damaged(members)
+            };
+            let report = run(seed, &storm);
+            assert_eq!(report.failure, None);
+            println!("{kind:?} {seed}: {:?}", report.damaged);
+            damages += report.damaged.0;
+            repairs += report.damaged.1;
+        }
+    }
+    assert!(damages > 50 && repairs > 50, "{damages}, {repairs}");
+}

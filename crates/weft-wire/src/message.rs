@@ -133,6 +133,7 @@ methods! {
     137 DropCutRequest -> proto::DropCutReply;
     138 RestoreStepRequest -> proto::RestoreStepReply;
     139 WriteBackRequest -> proto::WriteBackReply;
+    150 RepairRequest -> proto::RepairReply;
 }
 
 /// Members whose addresses are taken from one `NotActive`: more than any group has.

@@ -1,4 +1,4 @@
-//! `weft fsck`: with `--meta` the name space is checked (`fsck/meta.rs`), with `--data` the copies are.
+//! `weft fsck`: with `--meta` the name space is checked, and repaired (`fsck/meta.rs`), with `--data` the copies are.
 //!
 //! `weft fsck --data` compares both copies of everything, from outside: it lists the objects of both members
 //! and sets their block checksums side by side.
@@ -38,10 +38,15 @@ pub struct FsckCommand {
     /// Compares both copies of all data.
     #[arg(long, required_unless_present = "meta")]
     data: bool,
-    /// Checks the whole name space: that every name has its inode, and every inode its names. Changes nothing. Of
-    /// which cluster may be said by the address (host:port) of a metadata server; with --data that is all it says.
+    /// Checks the whole name space: that every name has its inode, and every inode its names. Changes nothing without
+    /// --repair, and tells what that would do. Of which cluster may be said by the address (host:port) of a metadata
+    /// server; with --data that is all it says.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "")]
     meta: Option<String>,
+    /// With --meta: sets right what is found, while the cluster is in use. No inode is removed; what has no name gets
+    /// one in /lost+found.
+    #[arg(long, requires = "meta", conflicts_with = "data")]
+    repair: bool,
     /// Directory of a `weft dev`.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -104,7 +109,7 @@ impl Tally {
 pub async fn run(env: Env, command: FsckCommand) -> Result<()> {
     let cluster = command.cluster()?;
     if !command.data {
-        return meta::run(&env, &cluster, command.json).await;
+        return meta::run(&env, &cluster, command.json, command.repair).await;
     }
     let tool = cluster.connect(&env).await?;
     let start = env.now();
@@ -302,6 +307,10 @@ mod tests {
         assert_eq!(cluster(&["--meta", "--dir", "d"]).unwrap(), (false, None));
         assert!(parse(&[]).is_err());
         assert!(parse(&["--meta", "--wait", "3"]).is_err());
+        assert!(parse(&["--repair"]).is_err());
+        assert!(parse(&["--data", "--meta", "h:1", "--repair"]).is_err());
+        let repairs = parse(&["--meta", "h:1", "--repair"]).ok().unwrap().command;
+        assert!(repairs.repair);
         for refused in [&["--data", "--meta"][..], &["--meta", "h:1", "--dir", "d"]] {
             assert_eq!(cluster(refused).unwrap_err().exit_code(), 2);
         }

@@ -7,6 +7,9 @@ use futures_util::{FutureExt, select_biased};
 use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Names the directory of the crash points that a test arms. Builds for production do not look at it.
+const CRASH_POINTS: &str = "WEFT_CRASH_POINTS";
+
 /// A server's command line: all else stands in the file.
 #[derive(Args)]
 pub struct ServerCommand {
@@ -32,7 +35,10 @@ async fn told_to_stop() -> Result<()> {
 /// # Errors
 /// If the configuration is wrong or the server does not start.
 pub fn meta(command: &ServerCommand) -> Result<()> {
-    let settings: weft_meta::Settings = load(&command.config)?;
+    let mut settings: weft_meta::Settings = load(&command.config)?;
+    if cfg!(debug_assertions) {
+        settings.crash_points = std::env::var_os(CRASH_POINTS).map(PathBuf::from);
+    }
     crate::block_on(|env| async move {
         let server = weft_meta::start(env, settings)
             .await

@@ -10,7 +10,7 @@ mod relay;
 
 pub use bed::Bed;
 pub use mounts::Mount;
-pub use network::Rate;
+pub use network::{Rate, Way, check};
 pub use nodes::{Cluster, Seat};
 
 use crate::cluster::build_weft;

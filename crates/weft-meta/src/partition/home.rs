@@ -9,6 +9,7 @@
 //! lost; after it all will have.
 
 use crate::changes;
+use crate::crash_points::reach;
 use crate::reign::{Core, Meta};
 use crate::revocations::{Again, Conflict};
 use futures_util::future::join_all;
@@ -264,6 +265,9 @@ impl<'a> Transaction<'a> {
                 group => elsewhere.entry(group).or_default().push(at),
             }
         }
+        if !elsewhere.is_empty() {
+            reach(self.meta, "home-asks");
+        }
         // Whoever is asked may have prepared, though no answer comes.
         self.others.extend(elsewhere.keys());
         let (meta, transaction, cred) = (self.meta, transaction_to(self.id), self.asked.cred());
@@ -363,6 +367,7 @@ impl<'a> Transaction<'a> {
         if let Some(failed) = core.commits.refusal() {
             return Err(Stop::Failed(failed));
         }
+        reach(meta, "home-is-ready");
         plan.completed(&mut self.own);
         let commit = Commit {
             transaction: Some(transaction_to(self.id)),
@@ -387,6 +392,7 @@ impl<'a> Transaction<'a> {
             // Too many changes of the session are outstanding; what is locked has not changed.
             return Err(Errno(reply.failure_errno as i32).into());
         }
+        reach(meta, "home-decides");
         core.running.end(self.id);
         core.running.tells(self.id, meta.env.now());
         meta.retry_transaction(core, self.id);
@@ -400,6 +406,7 @@ impl<'a> Transaction<'a> {
         let (id, others) = (self.id, std::mem::take(&mut self.others));
         meta.when_committed(core, sn, move |meta, _, result| {
             if result.is_ok() {
+                reach(meta, "home-decided");
                 meta.deletions_changed.notify_one();
                 meta.spawn("finish", finish(meta.clone(), id, others, true));
             }
@@ -499,6 +506,9 @@ async fn finish(meta: Rc<Meta>, id: TransactionId, others: BTreeSet<GroupId>, do
         state.closed().is_some() || state.restored() != restored
     };
     let is_over = &is_over;
+    if done {
+        reach(&meta, "home-tells");
+    }
     let told = others.into_iter().map(|group| {
         let meta = meta.clone();
         async move {
@@ -523,8 +533,10 @@ async fn finish(meta: Rc<Meta>, id: TransactionId, others: BTreeSet<GroupId>, do
                     group: group.0,
                     transactions: vec![transaction_to(id)],
                 };
+                reach(&meta, "home-has-told");
                 let core = &mut *meta.core.borrow_mut();
                 meta.apply_own(core, Op::Forget(forget));
+                reach(&meta, "home-forgets");
                 if !core.state.is_decided(id) {
                     core.running.told(id);
                 }

@@ -2,6 +2,7 @@
 //! became of them when it is not told.
 
 use crate::changes;
+use crate::crash_points::reach;
 use crate::reign::{Core, Meta};
 use futures_util::future::join_all;
 use std::rc::Rc;
@@ -44,6 +45,7 @@ pub(crate) fn on_prepare(
         return replier.fail(failed);
     }
     crate::slots::begin(meta);
+    reach(meta, "other-is-asked");
     let since = core.leases.next_seq();
     prepare(meta, core, id, request, (since, replier));
 }
@@ -103,6 +105,7 @@ fn prepare(
         );
     }
     let (reply, sn) = meta.apply(core, entry);
+    reach(meta, "other-prepares");
     if reply.failure_errno == 0 {
         core.running.waiting.insert(id, meta.env.now());
     }
@@ -110,8 +113,11 @@ fn prepare(
         failure_errno: reply.failure_errno,
         parts: reply.parts,
     };
-    meta.when_committed(core, sn, move |_, _, result| match result {
-        Ok(()) => replier.send::<PrepareRequest>(&reply, Payload::none()),
+    meta.when_committed(core, sn, move |meta, _, result| match result {
+        Ok(()) => {
+            reach(meta, "other-prepared");
+            replier.send::<PrepareRequest>(&reply, Payload::none());
+        }
         Err(failed) => replier.fail(failed),
     });
 }
@@ -130,10 +136,19 @@ pub(crate) fn on_finish(
     if let Some(failed) = of_another_time(core, request.restored) {
         return replier.fail(failed);
     }
+    if request.done {
+        reach(meta, "other-is-told");
+    }
     ended(meta, core, id, request.done);
+    if request.done {
+        reach(meta, "other-finishes");
+    }
     let newest = core.commits.newest();
     meta.when_committed(core, newest, move |meta, _, result| match result {
         Ok(()) => {
+            if request.done {
+                reach(meta, "other-finished");
+            }
             meta.deletions_changed.notify_one();
             replier.send::<FinishRequest>(&FinishReply {}, Payload::none());
         }

@@ -1,6 +1,7 @@
 //! A slot comes: received beside what is served, owned when it was given.
 
 use super::begin;
+use crate::crash_points::reach;
 use crate::reign::{Core, Meta};
 use crate::revocations::Conflict;
 use std::rc::Rc;
@@ -52,6 +53,7 @@ pub(crate) fn on_receive(
     begin(meta);
     core.slots.heard.insert(slot, meta.env.now());
     let (reply, sn) = meta.apply_own(core, Op::Receive(receive));
+    reach(meta, "slot-comes");
     let reply = ReceiveSlotReply {
         failure_errno: reply.failure_errno,
     };
@@ -85,6 +87,7 @@ pub(crate) fn on_check(
             ..CheckSlotReply::default()
         },
     };
+    reach(meta, "slot-is-checked");
     let newest = core.commits.newest();
     meta.when_committed(core, newest, move |_, _, result| match result {
         Ok(()) => replier.send::<CheckSlotRequest>(&reply, Payload::none()),
@@ -106,13 +109,18 @@ pub(crate) fn on_own(
     };
     // It is sent again when the answer was lost; by then the slot may have been given on.
     let was_owned = core.state.has_slot(slot) || core.state.given_to(slot).is_some();
-    let sn = match own(meta, core, slot, attempt) {
+    let sn = own(meta, core, slot, attempt);
+    reach(meta, "slot-is-owned");
+    let sn = match sn {
         Ok(sn) => sn,
         Err(_) if was_owned => core.commits.newest(),
         Err(why) => return replier.fail(Failed::Refused(why)),
     };
-    meta.when_committed(core, sn, move |_, _, result| match result {
-        Ok(()) => replier.send::<OwnSlotRequest>(&OwnSlotReply {}, Payload::none()),
+    meta.when_committed(core, sn, move |meta, _, result| match result {
+        Ok(()) => {
+            reach(meta, "slot-was-owned");
+            replier.send::<OwnSlotRequest>(&OwnSlotReply {}, Payload::none());
+        }
         Err(failed) => replier.fail(failed),
     });
 }

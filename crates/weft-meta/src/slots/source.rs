@@ -2,6 +2,7 @@
 
 use super::sender::Sender;
 use super::{Current, Wish};
+use crate::crash_points::reach;
 use crate::reign::{Core, Meta};
 use crate::revocations::Conflict;
 use std::collections::BTreeSet;
@@ -152,6 +153,7 @@ async fn move_slot(meta: &Rc<Meta>, slot: Slot, to: GroupId) -> Result<(), Strin
     let frozen_at = meta.env.now();
     meta.core.borrow_mut().slots.frozen = Some(slot);
     stage(meta, "frozen", &sender);
+    reach(meta, "slot-is-frozen");
     let giving = give(meta, &mut sender);
     match meta.env.timeout(FROZEN_MAX, giving).await {
         Ok(given) => given?,
@@ -163,11 +165,14 @@ async fn move_slot(meta: &Rc<Meta>, slot: Slot, to: GroupId) -> Result<(), Strin
         }
     }
     stage(meta, "given", &sender);
+    reach(meta, "slot-is-given");
     let newest = meta.core.borrow().commits.newest();
     meta.committed(newest)
         .await
         .map_err(|why| why.to_string())?;
+    reach(meta, "slot-was-given");
     bring(meta.clone(), slot, to, attempt).await;
+    reach(meta, "slot-has-moved");
     let now = meta.env.now();
     tracing::info!(%slot, %to, pieces = sender.pieces(), took = ?now.since(begun),
         paused = ?now.since(frozen_at), "a slot has moved");

@@ -18,6 +18,7 @@ mod relayout;
 mod release;
 mod removexattr;
 mod rename;
+pub(crate) mod repair;
 mod rmdir;
 mod set_lock;
 mod set_policy;
@@ -218,6 +219,7 @@ impl State {
             Op::Own(op) => slots::own(self, ctx, op),
             Op::Discard(op) => slots::discard(self, ctx, op),
             Op::Adopt(op) => slots::adopt(self, ctx, op),
+            Op::Repair(op) => repair::apply(self, ctx, op),
         }
     }
 
@@ -306,6 +308,7 @@ impl State {
             Op::Prepare(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Commit(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Finish(op) => Ok(transactions::finishes(self, op)),
+            Op::Repair(op) => Ok(repair::touches(op)),
             // Others have given everything back before the WRITE lease was given, which its holder has.
             Op::Relayout(_) => Ok(Vec::new()),
         };

@@ -65,7 +65,7 @@ impl State {
         self.touch_directory(parent, now, directories(comes) - directories(goes));
     }
 
-    fn name_foreign(&mut self, ino: Ino, kind: FileKind) {
+    pub(crate) fn name_foreign(&mut self, ino: Ino, kind: FileKind) {
         let unnamed = Foreign { kind, names: 0 };
         self.foreign.entry(ino).or_insert(unnamed).names += 1;
     }

@@ -4,6 +4,7 @@ use crate::state::State;
 use weft_types::{Ino, Slot};
 use weft_wire::proto::FileKind;
 use weft_wire::proto::op::Op;
+use weft_wire::proto::repair::What;
 
 /// No change concerns more: two directories, and what names in them stand for.
 const PLACES_MAX: usize = 4;
@@ -86,6 +87,12 @@ impl State {
             Op::RelayoutBegin(op) => places.add(Ino(op.ino)),
             Op::Relayout(op) => places.add(Ino(op.ino)),
             Op::RelayoutEnd(op) => places.add(Ino(op.ino)),
+            Op::Repair(op) => {
+                places.add(crate::repaired(op));
+                if let Some(What::EntryMade(op)) = &op.what {
+                    places.add(Ino(op.ino));
+                }
+            }
             // Clients do not ask for others.
             _ => {}
         }

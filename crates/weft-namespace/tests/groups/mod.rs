@@ -424,6 +424,13 @@ impl Groups {
         self.members[id.home.0 as usize].own(Op::Forget(forget));
     }
 
+    /// Every inode that there is, whether anything names it or not.
+    pub fn inodes(&self) -> BTreeSet<u64> {
+        let members = self.members.iter();
+        let pages = members.map(|member| member.state.survey_inodes(Ino(0), usize::MAX).0);
+        pages.flatten().map(|inode| inode.ino).collect()
+    }
+
     /// Nothing is locked, and all groups' parts make one name space. Answers every inode but for what the
     /// order of steps may change.
     pub fn whole(&self) -> BTreeMap<u64, Attr> {

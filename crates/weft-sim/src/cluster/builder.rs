@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
+use weft_types::ROOT_INO;
 
 /// The cluster's id.
 pub(crate) const CLUSTER: &str = "sim";
@@ -98,6 +99,7 @@ impl Cluster {
             coverage: Coverage::default(),
             stop: Rc::default(),
             finished: Rc::default(),
+            root: Rc::new(Cell::new(ROOT_INO.0)),
             lives: Rc::default(),
         };
         let clients = (0..shape.clients)

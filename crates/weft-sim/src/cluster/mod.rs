@@ -2,6 +2,7 @@
 
 pub mod builder;
 pub mod coverage;
+pub mod damage;
 pub mod faults;
 pub mod operator;
 pub mod run;

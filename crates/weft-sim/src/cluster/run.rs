@@ -2,6 +2,7 @@
 
 use super::builder::{Cluster, Shape};
 use super::coverage::Table;
+use super::damage::Damager;
 use super::faults::{Faults, Happened, Kind};
 use super::operator::Operator;
 use super::slots::Mover;
@@ -43,6 +44,8 @@ pub struct Options {
     pub checks: bool,
     /// Slots go from group to group all the time.
     pub slots: bool,
+    /// A tree beside the clients' is damaged all the time, and repaired.
+    pub damage: bool,
 }
 
 impl Default for Options {
@@ -57,6 +60,7 @@ impl Default for Options {
             members: 1,
             checks: false,
             slots: false,
+            damage: false,
         }
     }
 }
@@ -91,6 +95,8 @@ pub struct Report {
     pub history: Vec<Record>,
     /// Slots that were ordered to move.
     pub moved: u64,
+    /// How often something was damaged, and repaired.
+    pub damaged: (u64, u64),
 }
 
 /// Mean pause between the faults of a storm.
@@ -125,6 +131,7 @@ struct Progress {
     happened: Option<Vec<Happened>>,
     reader: Option<ClientId>,
     moved: u64,
+    damaged: (u64, u64),
 }
 
 /// Runs `seed`.
@@ -184,6 +191,7 @@ pub fn run(seed: u64, options: &Options) -> Report {
         log: logs.lines(),
         history: progress.history,
         moved: progress.moved,
+        damaged: progress.damaged,
     }
 }
 
@@ -265,7 +273,7 @@ fn scenario(
     let storm = options.storm.map(|kind| vec![kind]);
     let kinds = storm.or_else(|| options.kinds.clone());
     let pause_ms = options.storm.map(|_| STORM_PAUSE_MS);
-    let checks = (options.checks, options.slots);
+    let checks = (options.checks, options.slots, options.damage);
     let driven = cluster.clone();
     let drawn = noted.clone();
     let driven = world.block_on(async move {
@@ -288,9 +296,10 @@ fn scenario(
     let errors = cluster.shared.history.errors();
     let patience = weft_client::Settings::default().patience_ms;
     let patience = Duration::from_millis(patience);
-    let judged = invariants::reads_linearize::check(records.clone()).map(|undecided| {
-        noted.borrow_mut().undecided = undecided;
-    });
+    let judged = invariants::reads_linearize::check(records.clone(), cluster.shared.root.get())
+        .map(|undecided| {
+            noted.borrow_mut().undecided = undecided;
+        });
     let happened = happened.map(|happened| match cluster.meta.len() {
         1 => happened,
         _ => with_takeovers(happened),
@@ -355,17 +364,21 @@ async fn watch(cluster: &Cluster) -> String {
 /// The clients work under faults; then all is healed, compared and read.
 async fn story(
     cluster: &Rc<Cluster>,
-    (kinds, pause_ms, checks): (Option<&[Kind]>, Option<u64>, (bool, bool)),
+    (kinds, pause_ms, checks): (Option<&[Kind]>, Option<u64>, (bool, bool, bool)),
     noted: &Rc<RefCell<Progress>>,
 ) -> Result<(), String> {
     cluster.start().await?;
+    let (checks, slots, damage) = checks;
+    let damager = Damager::new(cluster);
+    if damage {
+        damager.prepare().await?;
+    }
     for index in 0..cluster.clients.len() {
         cluster.start_client(index);
     }
     let mut faults = Faults::new(cluster, kinds, pause_ms);
     noted.borrow_mut().kinds = faults.kinds().to_vec();
     let until = cluster.world.now() + FAULTS_FOR;
-    let (checks, slots) = checks;
     let operator = Operator::new(cluster);
     let mover = Mover::new(cluster);
     let checked = async {
@@ -379,6 +392,12 @@ async fn story(
             mover.work(until).await;
         }
     };
+    let damaged = async {
+        if damage {
+            damager.work(until).await;
+        }
+    };
+    let moved = join(moved, damaged);
     let worked = join(join(operator.work(until), moved), faults.run(until));
     join(worked, checked).await.1?;
     noted.borrow_mut().happened = Some(faults.happened());
@@ -394,6 +413,10 @@ async fn story(
     if slots {
         mover.finish().await?;
         noted.borrow_mut().moved = mover.ordered();
+    }
+    if damage {
+        damager.finish().await?;
+        noted.borrow_mut().damaged = damager.done();
     }
     cluster.settle().await?;
     invariants::objects_named::check(cluster).await?;

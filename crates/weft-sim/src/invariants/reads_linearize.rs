@@ -4,13 +4,12 @@
 use crate::oracle::history::Record;
 use crate::oracle::linearize;
 
-/// Judges a run's history. `Some` for what could not be decided: too much was unknown.
+/// Judges a run's history, of clients that see what is below `root`. `Some` for what could not be decided: too much was unknown.
 ///
 /// # Errors
 /// The first operation that no order explains.
-pub fn check(records: Vec<Record>) -> Result<Option<String>, String> {
-    const ROOT: u64 = 1;
-    match linearize::check(&linearize::prepared(records), ROOT) {
+pub fn check(records: Vec<Record>, root: u64) -> Result<Option<String>, String> {
+    match linearize::check(&linearize::prepared(records), root) {
         Ok(_) => Ok(None),
         Err(violation) if violation.is_undecided => Ok(Some(violation.text)),
         Err(violation) => Err(violation.text),
@@ -31,7 +30,7 @@ mod tests {
         let history = History::default();
         let missing = history.begin(1, lookup(), 10);
         history.end(missing, Outcome::Known(Reply::Absent), 20);
-        assert_eq!(check(history.records()), Ok(None));
+        assert_eq!(check(history.records(), 1), Ok(None));
         let made = Op::Mkfifo {
             parent: 1,
             name: b"d".to_vec(),
@@ -41,6 +40,6 @@ mod tests {
         history.end(made, Outcome::Known(Reply::Done), 40);
         let missing = history.begin(2, lookup(), 50);
         history.end(missing, Outcome::Known(Reply::Absent), 60);
-        assert!(check(history.records()).is_err());
+        assert!(check(history.records(), 1).is_err());
     }
 }

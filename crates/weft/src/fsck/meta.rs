@@ -1,5 +1,5 @@
-//! `weft fsck --meta`: checks the whole name space, over all groups and while it is in use
-//! (`docs/protocols/fsck.md`; the check itself is the crate weft-fsck).
+//! `weft fsck --meta`: checks the whole name space, over all groups and while it is in use, and with `--repair` sets
+//! right what it has found (`docs/protocols/fsck.md`; both are the crate weft-fsck).
 
 use super::SHOWN_MAX;
 use crate::error::{Error, Result};
@@ -9,34 +9,88 @@ use crate::table;
 use crate::tool::Where;
 use serde_json::{Value, json};
 use weft_env::Env;
-use weft_fsck::{Finding, Report, Survey, Terms, path_of};
+use weft_fsck::{Finding, Mended, Report, Survey, Terms, path_of};
 use weft_types::Ino;
 
 /// Runs it.
 ///
 /// # Errors
-/// [`Error::Unsound`] if something is wrong; [`Error::Unreachable`] if a group does not answer.
-pub(super) async fn run(env: &Env, cluster: &Where, as_json: bool) -> Result<()> {
+/// [`Error::Unsound`] if something is wrong, with `repair` in the end; [`Error::Unreachable`] if a group does not
+/// answer.
+pub(super) async fn run(env: &Env, cluster: &Where, as_json: bool, repair: bool) -> Result<()> {
     let groups = Groups::of(cluster.connect(env).await?).await?;
     let ids = groups.ids();
     let start = env.now();
-    let report = weft_fsck::check(env, &groups, &ids, &Terms::default()).await?;
+    let terms = Terms::default();
+    let report = weft_fsck::check(env, &groups, &ids, &terms).await?;
     let took = env.now().since(start).as_secs_f64();
     let survey = Survey::of(&groups, &ids).await?;
     let mut paths = Vec::new();
     for finding in report.wrong.iter().take(SHOWN_MAX) {
         paths.push(place_of(&survey, finding).await?);
     }
+    if !as_json {
+        for line in to_lines(&report, &paths) {
+            say!("{line}")?;
+        }
+        say!("{}", summary(&report, took))?;
+    }
+    if !repair || report.wrong.is_empty() {
+        if as_json {
+            say!("{}", to_json(&report, &paths, took))?;
+        }
+        return verdict(&report);
+    }
+    drop(survey);
+    let mut unsaid = Ok(());
+    let told = |repaired: &weft_fsck::Repaired| {
+        if !as_json && unsaid.is_ok() {
+            unsaid = say!("repaired: {repaired}");
+        }
+    };
+    let mended = weft_fsck::repair(env, &groups, &ids, &terms, &report, told).await?;
+    unsaid?;
+    let took = env.now().since(start).as_secs_f64();
     match as_json {
-        true => say!("{}", to_json(&report, &paths, took))?,
+        true => say!("{}", mended_json(&report, &mended, &paths, took))?,
         false => {
-            for line in to_lines(&report, &paths) {
+            for line in left_lines(&mended) {
                 say!("{line}")?;
             }
-            say!("{}", summary(&report, took))?;
+            say!("{}", summary(&mended.report, took))?;
         }
     }
-    verdict(&report)
+    verdict(&mended.report)
+}
+
+/// What was not repaired, and why.
+fn left_lines(mended: &Mended) -> Vec<String> {
+    let left = mended.left.iter().take(SHOWN_MAX);
+    let mut lines: Vec<String> = left
+        .map(|(finding, why)| format!("not repaired: {finding}: {why}"))
+        .collect();
+    let hidden = mended.left.len() - lines.len();
+    if hidden > 0 {
+        lines.push(format!("... and {hidden} more"));
+    }
+    lines
+}
+
+/// What was found at first, what was done about it, and what is so in the end.
+fn mended_json(first: &Report, mended: &Mended, paths: &[Option<String>], took: f64) -> Value {
+    let repaired = mended
+        .repaired
+        .iter()
+        .map(|one| json!({ "kind": one.kind(), "ino": one.ino().0, "what": one.to_string() }));
+    let left = mended.left.iter().map(
+        |(finding, why)| json!({ "kind": finding.kind(), "what": finding.to_string(), "why": why }),
+    );
+    let mut told = to_json(&mended.report, &[], took);
+    told["found"] = json!(first.wrong.len());
+    told["shown"] = shown(first, paths);
+    told["repaired"] = repaired.collect();
+    told["not_repaired"] = left.collect();
+    told
 }
 
 /// Where it is, for people: the path of the directory or of the entry that it is about.
@@ -62,9 +116,11 @@ async fn place_of(survey: &Survey<'_, Groups>, finding: &Finding) -> Result<Opti
 fn to_lines(report: &Report, paths: &[Option<String>]) -> Vec<String> {
     let mut lines = Vec::new();
     for (finding, path) in report.wrong.iter().zip(paths) {
-        lines.push(match path {
-            Some(path) => format!("{finding} ({path})"),
-            None => finding.to_string(),
+        let place = path.as_ref().map(|path| format!(" ({path})"));
+        let place = place.unwrap_or_default();
+        lines.push(match finding.remedy() {
+            Ok(remedy) => format!("{finding}{place}; with --repair {remedy}"),
+            Err(why) => format!("{finding}{place}; {why}"),
         });
     }
     let hidden = report.wrong.len() - lines.len();
@@ -101,15 +157,21 @@ fn summary(report: &Report, took: f64) -> String {
     )
 }
 
-fn to_json(report: &Report, paths: &[Option<String>], took: f64) -> Value {
+/// The first things that are wrong.
+fn shown(report: &Report, paths: &[Option<String>]) -> Value {
     let wrong = report.wrong.iter().zip(paths).map(|(finding, path)| {
         json!({
             "kind": finding.kind(),
             "ino": finding.ino().map(|ino| ino.0),
             "path": path,
             "what": finding.to_string(),
+            "remedy": finding.remedy().ok(),
         })
     });
+    wrong.collect()
+}
+
+fn to_json(report: &Report, paths: &[Option<String>], took: f64) -> Value {
     let waiting = report.waiting.iter().map(|one| {
         json!({
             "transaction": one.transaction.to_string(),
@@ -128,7 +190,7 @@ fn to_json(report: &Report, paths: &[Option<String>], took: f64) -> Value {
         "names": report.names,
         "suspects": report.suspects,
         "wrong": report.wrong.len(),
-        "shown": wrong.collect::<Vec<Value>>(),
+        "shown": shown(report, paths),
         "waiting": waiting.collect::<Vec<Value>>(),
         "undecided": report.undecided.len() as u64 + report.unjudged,
         "sound": report.is_sound(),
@@ -181,13 +243,16 @@ mod tests {
         });
         assert_eq!(verdict(&report).unwrap_err().exit_code(), 4);
         report.wrong = (0..SHOWN_MAX as u64 + 3)
-            .map(|ino| Finding::Nameless(Ino(ino)))
+            .map(|ino| Finding::Nameless {
+                ino: Ino(ino),
+                change: 1,
+            })
             .collect();
         let mut paths = vec![None; SHOWN_MAX];
         paths[0] = Some("/a/b".to_owned());
         let lines = to_lines(&report, &paths).join("\n");
         for part in [
-            "0x0 has no name, and nobody keeps it open (/a/b)",
+            "0x0 has no name, and nobody keeps it open (/a/b); with --repair it gets a name in /lost+found",
             "... and 3 more",
             "transaction 1.2.3 has been prepared in group 0 for 9 s; group 1 is asked",
             "inode 0x7: changed",
@@ -199,5 +264,25 @@ mod tests {
         assert_eq!(json["shown"][0]["path"], "/a/b");
         assert_eq!(json["waiting"][0]["asked"][0], 1);
         assert_eq!(json["sound"], false);
+
+        let first = report.wrong[0].clone();
+        let mended = Mended {
+            repaired: vec![weft_fsck::Repaired::Links {
+                ino: Ino(7),
+                from: 2,
+                to: 1,
+            }],
+            left: vec![(first, "somebody has it".to_owned())],
+            report: Report::default(),
+        };
+        let json = mended_json(&report, &mended, &paths, 0.5);
+        assert_eq!((&json["found"], &json["wrong"]), (&23.into(), &0.into()));
+        assert_eq!(
+            json["repaired"][0]["what"],
+            "inode 0x7 has 1 links now, it had 2"
+        );
+        assert_eq!(json["not_repaired"][0]["why"], "somebody has it");
+        assert_eq!(json["sound"], true);
+        assert!(left_lines(&mended)[0].ends_with("nobody keeps it open: somebody has it"));
     }
 }

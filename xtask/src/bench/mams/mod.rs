@@ -5,6 +5,7 @@
 mod checkpoint;
 mod commit;
 mod cost;
+mod cut;
 mod group;
 mod members;
 mod mttr;
@@ -51,6 +52,10 @@ pub struct MamsOptions {
     /// `mttr`: how often it is stopped (SIGSTOP), for two seconds each time.
     #[arg(long, default_value_t = 20)]
     stops: u32,
+    /// `mttr`: how often the link of the active is cut, for two seconds each time. That takes network name spaces: without
+    /// root it is left out, and said so.
+    #[arg(long, default_value_t = 20)]
+    cuts: u32,
     /// `mttr`, `groups`, `recovery`, `checkpoint`, `write`: members of each group.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
     members: u32,
@@ -113,7 +118,7 @@ pub struct MamsOptions {
 /// A part of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Part {
-    /// How long the service is away when the active is killed, or hangs.
+    /// How long the service is away when the active is killed, hangs, or is cut off.
     Mttr,
     /// What standbys cost: operations a second, and processor time.
     Cost,

@@ -1,6 +1,7 @@
-//! How long the service is away when its active is killed or hangs, for name spaces of several sizes,
+//! How long the service is away when its active is killed, hangs or is cut off, for name spaces of several sizes,
 //! and what a client notices of it.
 
+use super::cut::CutGroup;
 use super::group::{Group, Size};
 use super::plot::{Series, histogram};
 use super::quantile::percentile;
@@ -8,10 +9,12 @@ use super::{BENCH, FULL_FILES, Setting, add, at_most};
 use crate::bench::client::Client;
 use crate::bench::report::Line;
 use crate::run::Outcome;
+use crate::testbed;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 /// Clients of the load.
@@ -24,7 +27,7 @@ const FILES: &str = "files";
 const WARM: Duration = Duration::from_millis(500);
 /// What a failure does to clients is over by then, or they are waited for.
 const AFTER: Duration = Duration::from_millis(1_500);
-/// How long a stopped active hangs.
+/// How long a stopped active hangs, or one is cut off.
 const HANG: Duration = Duration::from_secs(2);
 /// Memory that a file takes on each member: twice what docs/performance.md says (there is a second copy,
 /// for images), and some room.
@@ -39,6 +42,12 @@ enum Failure {
     Killed,
     /// SIGSTOP, and SIGCONT after a while.
     Stopped,
+    /// Its link carries nothing, either way, for a while.
+    Cut,
+}
+
+impl Failure {
+    const ALL: [Failure; 3] = [Failure::Killed, Failure::Stopped, Failure::Cut];
 }
 
 impl Failure {
@@ -46,6 +55,7 @@ impl Failure {
         match self {
             Failure::Killed => "killed",
             Failure::Stopped => "stopped",
+            Failure::Cut => "cut off",
         }
     }
 
@@ -54,7 +64,7 @@ impl Failure {
         match self {
             Failure::Killed if share == 0.5 => Some(60.0),
             Failure::Killed if share == 0.99 => Some(300.0),
-            Failure::Stopped if share == 0.99 => Some(1_000.0),
+            Failure::Stopped | Failure::Cut if share == 0.99 => Some(1_000.0),
             _ => None,
         }
     }
@@ -130,7 +140,7 @@ fn of_size(
         Size::one(options.members),
         options.sync,
     )?;
-    let seconds = fill(&group, files)?;
+    let seconds = fill(group.names("fill", FILES), files)?;
     let case = format!("{files} files");
     let system = Size::one(options.members).name();
     add(lines, Line::of(BENCH, &system, "fill", &case, seconds, "s"))?;
@@ -138,22 +148,65 @@ fn of_size(
         (Failure::Killed, options.trials),
         (Failure::Stopped, options.stops),
     ] {
-        all.push(Measured {
-            failure,
-            files,
-            trials: Vec::new(),
-        });
-        let Some(measured) = all.last_mut() else {
-            continue;
-        };
-        for number in 0..count {
-            let trial = trial(&group, failure)
-                .map_err(|why| format!("{}, {case}, trial {number}: {why}", failure.name()))?;
-            keep(&options.report, measured, number, trial)?;
+        attempts(all, (failure, files, count), &options.report, || {
+            trial(&group, failure)
+        })?;
+    }
+    group.down()?;
+    cuts(setting, files, all)
+}
+
+/// So many trials of one failure.
+fn attempts(
+    all: &mut Vec<Measured>,
+    (failure, files, count): (Failure, u64, u32),
+    report: &Path,
+    mut trial: impl FnMut() -> Result<Trial, String>,
+) -> Outcome {
+    let mut measured = Measured {
+        failure,
+        files,
+        trials: Vec::new(),
+    };
+    let mut outcome = Ok(());
+    for number in 0..count {
+        let name = failure.name();
+        let tried = trial().map_err(|why| format!("{name}, {files} files, trial {number}: {why}"));
+        let kept = tried.and_then(|trial| {
             measured.trials.push(trial);
+            keep(report, &measured, number, trial)
+        });
+        if kept.is_err() {
+            outcome = kept;
+            break;
         }
     }
-    group.down()
+    all.push(measured);
+    outcome
+}
+
+/// Cuts, on a bed of their own, where there can be one.
+fn cuts(setting: &Setting<'_>, files: u64, all: &mut Vec<Measured>) -> Outcome {
+    let options = setting.options;
+    if options.cuts == 0 {
+        return Ok(());
+    }
+    if let Err(why) = testbed::check() {
+        println!("cuts are left out: {why}");
+        return Ok(());
+    }
+    let (weft, parent) = (&setting.weft, &setting.parent);
+    let mut group = CutGroup::up(weft, parent, options.members, options.sync)?;
+    fill(group.names("fill", FILES)?, files)?;
+    let case = (Failure::Cut, files, options.cuts);
+    attempts(all, case, &options.report, || {
+        let active = group.active()?;
+        under_load(group.names("load", FILES)?, || {
+            group.cut(active)?;
+            std::thread::sleep(HANG);
+            group.heal(active)
+        })
+    })
 }
 
 /// # Errors
@@ -183,8 +236,7 @@ fn available(meminfo: &str) -> Option<u64> {
 }
 
 /// Seconds that it took.
-fn fill(group: &Group, files: u64) -> Result<f64, String> {
-    let mut command = group.names("fill", FILES);
+fn fill(mut command: Command, files: u64) -> Result<f64, String> {
     let each = files / u64::from(CLIENTS);
     command.args(["--clients", &CLIENTS.to_string()]);
     command.args(["--each", &each.to_string()]);
@@ -201,29 +253,34 @@ fn fill(group: &Group, files: u64) -> Result<f64, String> {
 /// One failure, under load, of a group that is whole; it is whole again by the next.
 fn trial(group: &Group, failure: Failure) -> Result<Trial, String> {
     let active = group.active()?;
-    let mut command = group.names("load", FILES);
+    let load = group.names("load", FILES);
+    let trial = under_load(load, || match failure {
+        Failure::Stopped => {
+            group.order("stop", active)?;
+            std::thread::sleep(HANG);
+            group.order("cont", active)
+        }
+        _ => group.order("kill", active),
+    })?;
+    if failure == Failure::Killed {
+        group.wait_junior(active)?;
+        group.order("start", active)?;
+    }
+    Ok(trial)
+}
+
+/// What the clients of the load notice of something.
+fn under_load(mut command: Command, fail: impl FnOnce() -> Outcome) -> Result<Trial, String> {
     command.args(["--clients", &CLIENTS.to_string()]);
     let mut load = Client::start(command)?;
     load.wait_ready()?;
     load.go()?;
     std::thread::sleep(WARM);
     load.say("mark")?;
-    match failure {
-        Failure::Killed => group.order("kill", active)?,
-        Failure::Stopped => {
-            group.order("stop", active)?;
-            std::thread::sleep(HANG);
-            group.order("cont", active)?;
-        }
-    }
+    fail()?;
     std::thread::sleep(AFTER);
     load.say("end")?;
-    let trial = trial_of(&load.line()?)?;
-    if failure == Failure::Killed {
-        group.wait_junior(active)?;
-        group.order("start", active)?;
-    }
-    Ok(trial)
+    trial_of(&load.line()?)
 }
 
 /// Prints a trial and keeps it.
@@ -273,7 +330,7 @@ fn summarize(measured: &Measured, members: u32, lines: &mut Vec<Line>) -> Outcom
 }
 
 fn plots(all: &[Measured], report: &Path) -> Outcome {
-    for failure in [Failure::Killed, Failure::Stopped] {
+    for failure in Failure::ALL {
         for (what, of) in [
             (
                 "service back",
@@ -296,7 +353,7 @@ fn plots(all: &[Measured], report: &Path) -> Outcome {
             let title = format!("active {}: {what}", failure.name());
             let file = format!(
                 "{}_{}_histogram.svg",
-                failure.name(),
+                failure.name().replace(' ', "_"),
                 what.replace(' ', "_")
             );
             histogram(&title, &series, &report.join(file))?;

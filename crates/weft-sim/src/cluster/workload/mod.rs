@@ -72,6 +72,8 @@ pub struct Shared {
     pub stop: Rc<Cell<bool>>,
     /// Clients that have come to their end.
     pub finished: Rc<Cell<u32>>,
+    /// The directory in which they work: the root of what they see.
+    pub root: Rc<Cell<u64>>,
     /// The session of each life of a client.
     pub lives: Rc<RefCell<BTreeMap<ClientId, Rc<Life>>>>,
 }
@@ -131,7 +133,7 @@ fn done<T>(result: Result<T, Errno>) -> Reply {
 impl Worker {
     /// A client that works on `client`'s cluster as `id`.
     pub fn new(id: ClientId, env: Env, client: Client, shared: Shared, rng: Rng) -> Worker {
-        let root = client.root();
+        let root = shared.root.get();
         let life = Rc::new(Life {
             known: RefCell::new((client.sessions(), shared.clock.now())),
             client: client.clone(),
