@@ -76,12 +76,11 @@ fn damage(groups: &mut Groups, work: &mut Work, at_rest: bool) -> Option<u64> {
         }
         // A name that nothing knows of, in the same group.
         4 if ino != directory
-            && groups.group_of(ino.slot()) == groups.group_of(directory.slot()) =>
+            && groups.group_of(ino.slot()) == groups.group_of(directory.slot())
+            && (at_rest || inode.kind() != FileKind::Directory) =>
         {
-            if at_rest || inode.kind() != FileKind::Directory {
-                let state = state_of(groups, directory.0);
-                state.damage_entry(directory, b"second", Some(ino));
-            }
+            let state = state_of(groups, directory.0);
+            state.damage_entry(directory, b"second", Some(ino));
         }
         5 if inode.kind() == FileKind::Regular => {
             state_of(groups, ino.0).damage_kind(ino);

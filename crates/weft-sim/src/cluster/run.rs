@@ -273,12 +273,16 @@ fn scenario(
     let storm = options.storm.map(|kind| vec![kind]);
     let kinds = storm.or_else(|| options.kinds.clone());
     let pause_ms = options.storm.map(|_| STORM_PAUSE_MS);
-    let checks = (options.checks, options.slots, options.damage);
+    let beside = Beside {
+        checks: options.checks,
+        slots: options.slots,
+        damage: options.damage,
+    };
     let driven = cluster.clone();
     let drawn = noted.clone();
     let driven = world.block_on(async move {
         let cluster = driven;
-        let told = (kinds.as_deref(), pause_ms, checks);
+        let told = (kinds.as_deref(), pause_ms, beside);
         let story = Box::pin(story(&cluster, told, &drawn));
         match select(story, Box::pin(watch(&cluster))).await {
             Either::Left((told, _)) => told.and_then(|()| cluster.verdict()),
@@ -361,14 +365,26 @@ async fn watch(cluster: &Cluster) -> String {
     }
 }
 
+/// What goes on beside faults: see [`Options`].
+#[derive(Clone, Copy)]
+struct Beside {
+    checks: bool,
+    slots: bool,
+    damage: bool,
+}
+
 /// The clients work under faults; then all is healed, compared and read.
 async fn story(
     cluster: &Rc<Cluster>,
-    (kinds, pause_ms, checks): (Option<&[Kind]>, Option<u64>, (bool, bool, bool)),
+    (kinds, pause_ms, beside): (Option<&[Kind]>, Option<u64>, Beside),
     noted: &Rc<RefCell<Progress>>,
 ) -> Result<(), String> {
     cluster.start().await?;
-    let (checks, slots, damage) = checks;
+    let Beside {
+        checks,
+        slots,
+        damage,
+    } = beside;
     let damager = Damager::new(cluster);
     if damage {
         damager.prepare().await?;
