@@ -52,6 +52,9 @@ pub struct Settings {
     /// as many inodes half the number of inodes counts instead, so that images do not take more and
     /// more of the server's time.
     pub image_every_entries: u64,
+    /// A directory that has so many entries is spread over the groups by itself (where there are several), as
+    /// `weft spread` does it. 0: none is.
+    pub spread_entries: u64,
 }
 
 /// See [`Settings::group_terms`]. All members must have the same.
@@ -108,6 +111,7 @@ impl Default for Settings {
             session_term_ms: 5000,
             pair: PairSettings::default(),
             image_every_entries: 500_000,
+            spread_entries: 100_000,
         }
     }
 }

@@ -99,6 +99,7 @@ impl Cluster {
             stop: Rc::default(),
             finished: Rc::default(),
             lives: Rc::default(),
+            spreads: Rc::default(),
         };
         let clients = (0..shape.clients)
             .map(|number| world.node(&format!("client{number}")))
