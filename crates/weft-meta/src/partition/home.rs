@@ -424,6 +424,11 @@ impl<'a> Transaction<'a> {
         if !asked.is_wanted(core) {
             return Err(Stop::Failed(Failed::Fenced("the session has ended".into())));
         }
+        if core.state.restored() != self.restored {
+            // What others have prepared went with the time that was taken back. (Sessions end with that; the
+            // service's own changes have none.)
+            return Err(Stop::Again("a checkpoint was restored meanwhile".into()));
+        }
         if let Some(failed) = core.commits.refusal() {
             return Err(Stop::Failed(failed));
         }
