@@ -63,6 +63,9 @@ enum Chore {
         /// Slots go from group to group all the time.
         #[arg(long)]
         slots: bool,
+        /// Clients have directories spread.
+        #[arg(long)]
+        spread: bool,
         /// Only this kind of fault, all the time.
         #[arg(long)]
         storm: Option<String>,
@@ -96,8 +99,9 @@ fn main() -> ExitCode {
             groups,
             members,
             slots,
+            spread,
             storm,
-        } => sim::replay(seed, (groups, members, slots), storm.as_deref()),
+        } => sim::replay(seed, (groups, members), (slots, spread), storm.as_deref()),
         Chore::Soak {
             minutes,
             groups,

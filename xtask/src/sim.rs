@@ -19,7 +19,8 @@ const SERVERS: [(u32, u32); 8] = [
 /// Runs one seed and prints what its servers logged.
 pub fn replay(
     seed: u64,
-    (groups, members, slots): (u32, u32, bool),
+    (groups, members): (u32, u32),
+    (slots, spread): (bool, bool),
     storm: Option<&str>,
 ) -> Outcome {
     let storm = match storm.map(|name| Fault::called(name).ok_or(name)) {
@@ -32,6 +33,7 @@ pub fn replay(
         groups,
         members,
         slots,
+        spread,
         ..Options::default()
     };
     let report = run(seed, &options);

@@ -324,6 +324,21 @@ impl Client {
             .await
     }
 
+    /// Has a directory's entries put into `shards` shards in slots of all groups: a power of two, 0 for as many
+    /// as suit the groups. What is in it goes there by and by. Fails with EEXIST if it is spread already.
+    pub async fn spread(&self, cred: &Cred, ino: u64, shards: u32) -> Result<()> {
+        let (core, cred) = (self.0.clone(), cred.clone());
+        self.0
+            .to_the_end(async move { core.spread(&cred, ino, shards).await })
+            .await
+    }
+
+    /// How many shards a directory has, 0 if it is not spread.
+    pub async fn shards(&self, ino: u64) -> Result<u32> {
+        let (_, known) = self.0.known_here(ino).await?;
+        Ok(known.attr.shards)
+    }
+
     /// Renames, over an existing target unless told otherwise.
     pub async fn rename(
         &self,

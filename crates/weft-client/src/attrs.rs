@@ -18,7 +18,7 @@ impl Core {
     }
 
     pub async fn access(self: &Rc<Self>, cred: &Cred, ino: u64, mask: u32) -> Result<()> {
-        let (_, known) = self.known(ino).await?;
+        let (_, known) = self.known_here(ino).await?;
         access::check(&known.attr, cred, mask)
     }
 
@@ -101,7 +101,7 @@ impl Core {
     /// after them may never have been so together.
     pub async fn freshest(self: &Rc<Self>, node: &Rc<Node>, attr: Attr) -> Known {
         let known = self.known_or(node, attr);
-        if known.leased {
+        if known.leased && known.attr.shards == 0 {
             return known;
         }
         // If it has gone since, the reply is the last news of it.
@@ -351,7 +351,7 @@ impl Core {
             }
         }
         // Under one lease from before the question to after the answer, or they are not kept.
-        let (node, _) = self.known(ino).await?;
+        let (node, _) = self.known_here(ino).await?;
         let losses = node.state.borrow().lease.losses();
         let changes = node.state.borrow().version;
         let (reply, link) = self

@@ -9,6 +9,7 @@ use crate::revoke::GivingBack;
 use crate::session::Link;
 use crate::sessions::Sessions;
 use crate::settings::Settings;
+use crate::spread::Spreads;
 use crate::turns::GivenBack;
 use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
 use crate::writeback::Writeback;
@@ -30,6 +31,8 @@ pub(crate) struct Core {
     pub env: Env,
     pub settings: Settings,
     pub sessions: Sessions,
+    /// Directories that are spread, as far as they were met.
+    pub spreads: Spreads,
     pub pairs: Pairs,
     pub nodes: NodeTable,
     pub handles: Handles,
@@ -146,6 +149,7 @@ impl Core {
         pairs.tell_of_settled(sessions.first().resettled.clone());
         Rc::new(Core {
             sessions,
+            spreads: Spreads::default(),
             pairs,
             nodes: NodeTable::new(settings.cached_inodes),
             handles: Handles::default(),
@@ -260,6 +264,7 @@ impl Core {
     /// Takes over an inode; `granted` says whether the reply's lease on it stands.
     pub fn take_inode(self: &Rc<Self>, inode: &Inode, granted: bool) -> (Rc<Node>, Known) {
         let attr = inode.attr.unwrap_or_default();
+        self.spreads.learn(attr.ino, inode);
         let node = self.nodes.get_or_new(attr.ino);
         let mut state = node.state.borrow_mut();
         if !inode.target.is_empty() {
@@ -362,8 +367,9 @@ impl Core {
         }
     }
 
-    /// Attributes under a lease if there is one, else asked.
-    pub async fn known(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
+    /// Attributes of this inode under a lease if there is one, else asked. (A spread directory has shards besides:
+    /// [`Core::known`].)
+    pub async fn known_here(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
         if self.is_valid(ino)
             && let Some(node) = self.nodes.get(ino)
             && let Some(known) = node.known()
@@ -677,10 +683,12 @@ impl Core {
                 .attr
                 .is_none_or(|attr| attr.kind == proto::FileKind::Directory as i32)
         };
+        // Of shards it knows nothing.
+        let ino = self.spreads.whole(node.ino);
         if is_dir {
-            invalidator.names(node.ino).await;
+            invalidator.names(ino).await;
         }
-        invalidator.inode(node.ino, true).await
+        invalidator.inode(ino, true).await
     }
 }
 

@@ -83,7 +83,7 @@ impl Core {
         }
     }
 
-    pub async fn make(self: &Rc<Self>, cred: &Cred, create: proto::Create) -> Result<Made> {
+    pub async fn make_at(self: &Rc<Self>, cred: &Cred, create: proto::Create) -> Result<Made> {
         check_name(&create.name)?;
         let (parent, name) = (create.parent, create.name.clone());
         let (kind, target, truncate) = (create.kind(), create.target.clone(), create.truncate);
@@ -134,7 +134,7 @@ impl Core {
         Ok(Made::Here(made))
     }
 
-    pub async fn create(
+    pub async fn create_at(
         self: &Rc<Self>,
         cred: &Cred,
         parent: u64,
@@ -217,7 +217,7 @@ impl Core {
             known,
             is_new: created,
             session,
-        } = match self.make(cred, create).await? {
+        } = match self.make_at(cred, create).await? {
             Made::Here(made) => made,
             Made::Elsewhere(ino, kind) => {
                 check_openable(kind)?;
@@ -253,7 +253,7 @@ impl Core {
         target.ok_or(Errno(libc::EINVAL))
     }
 
-    pub async fn link(
+    pub async fn link_at(
         self: &Rc<Self>,
         cred: &Cred,
         ino: u64,
@@ -271,7 +271,7 @@ impl Core {
         Ok(self.freshest(&node, known.attr).await)
     }
 
-    pub async fn unlink(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
+    pub async fn unlink_at(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
         check_name(name)?;
         let victim = self.victim(cred, parent, name).await;
         let keep_open = victim.is_open();
@@ -364,7 +364,7 @@ impl Core {
         node.wake.notify_waiters();
     }
 
-    pub async fn rmdir(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
+    pub async fn rmdir_at(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<()> {
         check_name(name)?;
         let op = op::Op::Rmdir(proto::Rmdir {
             parent,
@@ -378,7 +378,7 @@ impl Core {
         Ok(())
     }
 
-    pub async fn rename(
+    pub async fn rename_at(
         self: &Rc<Self>,
         cred: &Cred,
         from: (u64, &[u8]),

@@ -21,7 +21,7 @@ const DOTS: u64 = 2;
 
 impl Core {
     pub async fn opendir(self: &Rc<Self>, cred: &Cred, ino: u64) -> Result<HandleId> {
-        let (node, known) = self.known(ino).await?;
+        let (node, known) = self.known_here(ino).await?;
         if known.attr.kind() != FileKind::Directory {
             return Err(Errno(libc::ENOTDIR));
         }
@@ -127,6 +127,64 @@ impl Core {
         jump: u64,
     ) -> Result<()> {
         let node = &handle.node;
+        let listed = self.list(node.ino, after, plus).await?;
+        {
+            let mut state = node.state.borrow_mut();
+            let mut pages = handle.pages.borrow_mut();
+            if after == 0 {
+                pages.listing = listed.lease;
+            } else if pages.listing != listed.lease || pages.jump != jump {
+                pages.listing = None;
+            }
+            if listed.end
+                && pages.listing.is_some()
+                && let Some(names) = &mut state.names
+            {
+                names.end_listing();
+            }
+        }
+        let known = handle.pages.borrow().parent;
+        let parent = match listed.parent {
+            0 => known,
+            parent => self.whole_parent(node.ino, parent).await,
+        };
+        let mut pages = handle.pages.borrow_mut();
+        pages.parent = parent;
+        if pages.jump != jump {
+            return Ok(());
+        }
+        pages.end = listed.end || listed.entries.is_empty();
+        pages.next = listed.entries.last().map_or(after, |it| it.cookie - DOTS);
+        pages.entries.extend(listed.entries);
+        Ok(())
+    }
+
+    /// A page of a directory, as everybody sees it.
+    async fn list(self: &Rc<Self>, dir: u64, after: u64, plus: bool) -> Result<Listed> {
+        if self.spreads.shards(dir).is_none() {
+            let listed = self.list_one(dir, after, plus).await?;
+            if listed.shards == 0 {
+                return Ok(listed);
+            }
+            self.learn_shards(dir).await?;
+        }
+        match self.spreads.shards(dir) {
+            Some(shards) => {
+                let listed = Box::pin(self.list_spread(dir, &shards, (after, plus))).await?;
+                // What the directory itself has says nothing of its names.
+                Ok(Listed {
+                    lease: None,
+                    ..listed
+                })
+            }
+            // It has lost its last name since.
+            None => self.list_one(dir, after, plus).await,
+        }
+    }
+
+    /// A page of this directory, or of one shard. Notes what the names stand for.
+    pub async fn list_one(self: &Rc<Self>, ino: u64, after: u64, plus: bool) -> Result<Listed> {
+        let node = self.nodes.get_or_new(ino);
         let change = node.state.borrow().attr.map_or(0, |attr| attr.change);
         let handovers = self.handovers.get();
         let (reply, link) = self
@@ -145,14 +203,14 @@ impl Core {
         let standing = reply.leases.iter().filter(|l| self.stands(&link, l));
         let leased: FixedSet<u64> = standing.map(|lease| lease.ino).collect();
         let mut entries = Vec::with_capacity(reply.entries.len());
-        let mut last = after;
         for entry in reply.entries {
-            last = entry.cookie;
-            // What another group keeps is asked of that, when it is wanted.
+            // What another group keeps is asked of that, when it is wanted; so is what is spread.
             let own = entry.inode.as_ref().filter(|inode| !inode.elsewhere);
             let known = own.and_then(|inode| {
                 let (node, known) = self.take_inode(inode, leased.contains(&entry.ino));
-                (known.leased || !node.handed_over_since(handovers)).then_some(known)
+                let is_whole = known.attr.shards == 0;
+                let is_new = known.leased || !node.handed_over_since(handovers);
+                (is_whole && is_new).then_some(known)
             });
             entries.push(DirEntry {
                 kind: entry.kind(),
@@ -162,39 +220,81 @@ impl Core {
                 known,
             });
         }
-        {
-            let mut state = node.state.borrow_mut();
-            let mut pages = handle.pages.borrow_mut();
-            let losses = state.lease.losses();
+        let mut state = node.state.borrow_mut();
+        let holds = granted && state.lease.may_answer();
+        if holds && reply.shards == 0 {
+            let names = state.names.get_or_insert_default();
             if after == 0 {
-                pages.listing = granted.then_some(losses);
-            } else if pages.listing != Some(losses) || pages.jump != jump {
-                pages.listing = None;
+                names.begin_listing();
             }
-            if granted && state.lease.may_answer() {
-                let names = state.names.get_or_insert_default();
-                if after == 0 {
-                    names.begin_listing();
-                }
-                for entry in &entries {
-                    names.put(&entry.name, NameState::Present(entry.ino), change);
-                }
-                if reply.end && pages.listing.is_some() {
-                    names.end_listing();
-                }
-            } else {
-                pages.listing = None;
+            for entry in &entries {
+                names.put(&entry.name, NameState::Present(entry.ino), change);
+            }
+            if after == 0 && reply.end {
+                names.end_listing();
             }
         }
-        let mut pages = handle.pages.borrow_mut();
-        if pages.jump != jump {
-            return Ok(());
+        Ok(Listed {
+            ino,
+            end: reply.end || entries.is_empty(),
+            entries,
+            parent: reply.parent,
+            shards: reply.shards,
+            lease: holds.then(|| state.lease.losses()),
+        })
+    }
+
+    /// What was listed has stood since, under the lease that came with it.
+    pub fn still_stands(&self, listed: &Listed) -> bool {
+        let node = self.nodes.get(listed.ino);
+        let node = node.filter(|_| self.is_valid(listed.ino));
+        node.is_some_and(|node| {
+            let state = node.state.borrow();
+            state.lease.may_answer() && listed.lease == Some(state.lease.losses())
+        })
+    }
+
+    /// The parent as everybody knows it: another group's may be a shard.
+    async fn whole_parent(self: &Rc<Self>, dir: u64, parent: u64) -> u64 {
+        let is_known = self.spreads.whole(parent) != parent
+            || self.group_of(parent) == self.group_of(dir)
+            || self
+                .nodes
+                .get(parent)
+                .is_some_and(|node| node.known().is_some());
+        // If it has gone meanwhile, nobody knows better.
+        if !is_known && let Err(errno) = self.learn_shards(parent).await {
+            tracing::debug!(dir, parent, %errno, "nothing is known of a parent");
         }
-        pages.parent = reply.parent;
-        pages.end = reply.end || entries.is_empty();
-        pages.next = last;
-        pages.entries.extend(entries);
-        Ok(())
+        self.spreads.whole(parent)
+    }
+}
+
+/// A page that was asked for.
+pub(crate) struct Listed {
+    /// Of which directory, or shard.
+    pub ino: u64,
+    /// With cookies as they are given to others.
+    pub entries: Vec<DirEntry>,
+    pub end: bool,
+    pub parent: u64,
+    /// How many shards the directory has.
+    pub shards: u32,
+    /// How often the lease that came with it had been lost; None: none came.
+    pub lease: Option<u64>,
+}
+
+impl Listed {
+    /// To which entries are added.
+    pub fn nothing() -> Listed {
+        Listed {
+            ino: 0,
+            entries: Vec::new(),
+            end: true,
+            parent: 0,
+            shards: 0,
+            lease: None,
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
 enum Named {
     /// Nothing, or an inode of which enough is known.
     Here(Found),
-    /// Another group's inode, which that is to be asked about.
+    /// An inode that is to be asked about: another group's, or a directory that is spread.
     Elsewhere(u64),
 }
 
@@ -81,11 +81,17 @@ impl Core {
 
     /// The name is known to stand for an inode, under a lease, so that the caller's cache may keep it.
     pub fn keeps_name(&self, parent: u64, name: &[u8], ino: u64) -> bool {
-        let known = self.cached_name(&root_cred(), parent, name);
+        let place = self.spreads.place(parent, name);
+        let known = self.cached_name(&root_cred(), place, name);
         matches!(known, Some(Ok((NameState::Present(of), true))) if of == ino)
     }
 
-    pub async fn lookup(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<Found> {
+    pub async fn lookup_at(
+        self: &Rc<Self>,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+    ) -> Result<Found> {
         if let Err(errno) = check_name(name) {
             return match errno {
                 // No such name can be there.
@@ -120,26 +126,45 @@ impl Core {
 
     /// What the directory's group says of a name.
     async fn look_up(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<Named> {
+        loop {
+            match self.look_up_once(cred, parent, name).await? {
+                Ok(named) => return Ok(named),
+                // What was written here, beside others, must be told for an answer to know it.
+                Err(old) => self.tell_if_shared(&old).await?,
+            }
+        }
+    }
+
+    /// The same, or the file that it stands for of which the answer is of another moment than what is known here.
+    async fn look_up_once(
+        self: &Rc<Self>,
+        cred: &Cred,
+        parent: u64,
+        name: &[u8],
+    ) -> Result<std::result::Result<Named, Rc<Node>>> {
         match self.cached_name(cred, parent, name) {
             Some(Err(errno)) => return Err(errno),
             Some(Ok((NameState::Absent, leased))) => {
-                return Ok(Named::Here(Found {
+                return Ok(Ok(Named::Here(Found {
                     entry: None,
                     name_leased: leased,
-                }));
+                })));
             }
             Some(Ok((NameState::Present(ino), leased))) => {
                 if self.is_valid(ino)
                     && let Some(node) = self.nodes.get(ino)
                     && let Some(known) = node.known()
                 {
-                    return Ok(Named::Here(Found {
+                    if known.attr.shards > 0 {
+                        return Ok(Ok(Named::Elsewhere(ino)));
+                    }
+                    return Ok(Ok(Named::Here(Found {
                         entry: Some(known),
                         name_leased: leased,
-                    }));
+                    })));
                 }
                 if self.group_of(ino) != self.group_of(parent) {
-                    return Ok(Named::Elsewhere(ino));
+                    return Ok(Ok(Named::Elsewhere(ino)));
                 }
             }
             None => {}
@@ -161,7 +186,7 @@ impl Core {
             name_leased: false,
         };
         let mut state = NameState::Absent;
-        let mut is_old = false;
+        let mut old = None;
         let mut elsewhere = None;
         if let Some(inode) = &reply.inode {
             let ino = inode.attr.map_or(0, |attr| attr.ino);
@@ -175,18 +200,21 @@ impl Core {
             let of_inode = self.granted(&link, &reply.leases, ino);
             let (node, known) = self.take_inode(inode, of_inode);
             state = NameState::Present(ino);
-            is_old = !known.leased && node.handed_over_since(handovers)
+            let is_old = !known.leased && node.handed_over_since(handovers)
                 || node.written_beyond(known.attr.size);
+            old = is_old.then_some(node);
+            // Of a spread directory this is a part.
+            elsewhere = (known.attr.shards > 0).then_some(ino);
             found.entry = Some(known);
         }
         if granted {
             found.name_leased = self.put_name(parent, name, state, change);
         }
-        if is_old {
-            // Of another moment than what is known here; and by now the name may be another's.
-            return Box::pin(self.look_up(cred, parent, name)).await;
+        if let Some(old) = old {
+            // By now the name may be another's.
+            return Ok(Err(old));
         }
-        Ok(elsewhere.map_or(Named::Here(found), Named::Elsewhere))
+        Ok(Ok(elsewhere.map_or(Named::Here(found), Named::Elsewhere)))
     }
 
     /// The file of a name, if this client may have it open or have bytes to write to it.

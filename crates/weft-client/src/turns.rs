@@ -198,6 +198,7 @@ impl Core {
     /// other groups gave is not touched.
     pub fn session_lost(self: &Rc<Self>, group: u32) {
         drop(self.take_unconfirmed(group));
+        self.spreads.doubt_all();
         let nodes = self.nodes_of(group);
         let mut held = Vec::new();
         for node in nodes {

@@ -35,7 +35,10 @@ pub async fn path_of<A: Ask>(
         let Some(name) = entries.first else {
             return Ok(None);
         };
-        names.push(name.name.to_vec());
+        // Shards of a spread directory are no part of a path (`docs/protocols/spread.md`).
+        if !name.name.starts_with(b"/") {
+            names.push(name.name.to_vec());
+        }
         at = Ino(inode.parent);
     }
     names.reverse();

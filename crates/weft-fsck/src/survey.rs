@@ -306,6 +306,16 @@ impl<'a, A: Ask> Survey<'a, A> {
         Ok(are_all.then_some(concerned))
     }
 
+    /// How often entries of directories have gone to shards, in each group. As long as that stands no name goes from one
+    /// directory to another unless its inode is changed, or a transaction concerns it.
+    pub(crate) async fn splits(&self) -> Result<Vec<u64>, A::Error> {
+        let mut splits = Vec::new();
+        for group in self.groups() {
+            splits.push(self.group(group).await?.splits);
+        }
+        Ok(splits)
+    }
+
     async fn group(&self, group: GroupId) -> Result<SurveyGroupReply, A::Error> {
         let reply = self.ask.ask(group, &SurveyGroupRequest {}).await?;
         self.note(group, reply.sn);

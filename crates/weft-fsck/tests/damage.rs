@@ -12,11 +12,15 @@
 mod cluster;
 
 use cluster::groups::{Groups, user};
-use cluster::{BOTH, Damage, checked, cluster_of, lived_in, mended, move_across, state_of, tree};
+use cluster::{
+    BOTH, Damage, Work, checked, cluster_of, lived_in, lived_in_with, mended, move_across,
+    state_of, tree,
+};
+use std::collections::BTreeMap;
 use weft_fsck::{Finding, Mended, Repaired, Survey, path_of};
 use weft_types::{GroupId, Ino, ROOT_INO};
 use weft_wire::proto::op::Op;
-use weft_wire::proto::{Create, FileKind, Link};
+use weft_wire::proto::{Create, FileKind, Link, Split, Spread};
 
 #[test]
 fn nothing_is_wrong_while_changes_go_on() {
@@ -40,6 +44,122 @@ fn nothing_is_wrong_while_changes_go_on() {
     }
     println!("{suspects} suspects, {undecided} undecided, during {changes} changes");
     assert!(suspects > 1_000 && changes > 5_000, "{suspects}, {changes}");
+}
+
+#[test]
+fn nothing_is_wrong_while_entries_of_directories_go_to_shards() {
+    let (mut splits, mut undecided) = (0, 0);
+    for seed in 1..=200 {
+        let mut work = Work::new(seed);
+        work.spreads = true;
+        let (groups, work) = lived_in_with(work);
+        let before: u64 = groups.splits.iter().sum();
+        let cluster = cluster_of(groups, Some(work));
+        let report = checked(&cluster);
+        assert_eq!(report.wrong, [], "seed {seed}");
+        undecided += report.undecided.len();
+        let mut groups = cluster.groups.into_inner();
+        splits += groups.splits.iter().sum::<u64>() - before;
+        let mut work = cluster.between.into_inner().unwrap();
+        work.finish(&mut groups);
+        let report = checked(&cluster_of(groups, None));
+        assert_eq!((report.wrong, report.suspects), (vec![], 0), "seed {seed}");
+    }
+    println!("{undecided} undecided, during {splits} splits");
+    assert!(splits > 500, "{splits}");
+}
+
+/// Two names of a file go to shards while they are counted, whenever that is. The file is another group's than the
+/// directory, so that it does not change.
+#[test]
+fn names_that_go_to_shards_while_they_are_counted_are_not_missing() {
+    let split = |groups: &mut Groups| {
+        let tree = tree(groups);
+        let (directory, file) = (tree[0].0, tree[1].2);
+        // One for each shard.
+        for name in ["a", "b"] {
+            let link = Op::Link(Link {
+                ino: file,
+                parent: directory,
+                name: name.into(),
+            });
+            assert_eq!(groups.change(&user(0), link).failure_errno, 0);
+        }
+        let spread = Op::Spread(Spread {
+            ino: directory,
+            shards: 2,
+            slots: vec![7, 9],
+        });
+        assert_eq!(groups.change(&user(0), spread).failure_errno, 0);
+        (Op::Split(Split { ino: directory }), file)
+    };
+    let shard = |name: &str| weft_types::shard_of_hash(weft_types::name_hash(name.as_bytes()), 2);
+    assert_ne!(shard("a"), shard("b"));
+    let mut undecided = 0;
+    for first in 15..45 {
+        for second in first..first + 20 {
+            let mut groups = Groups::new(2);
+            let (split, file) = split(&mut groups);
+            // Its names have to be counted one by one.
+            state_of(&mut groups, file).damage_links(Ino(file), 4);
+            let mut cluster = cluster_of(groups, None);
+            cluster.before = BTreeMap::from([(first, split.clone()), (second + 1, split)]);
+            let report = checked(&cluster);
+            for finding in &report.wrong {
+                let Finding::Links { names, .. } = finding else {
+                    panic!("{first}, {second}: {finding:?}");
+                };
+                assert_eq!(*names, 3, "{first}, {second}");
+            }
+            undecided += report.undecided.len();
+        }
+    }
+    println!("{undecided} undecided");
+}
+
+/// A directory with two shards, of either group, and these.
+fn spread() -> (Groups, u64, Vec<u64>) {
+    let mut groups = Groups::new(2);
+    let tree = tree(&mut groups);
+    let directory = tree[0].0;
+    let spread = Op::Spread(Spread {
+        ino: directory,
+        shards: 2,
+        slots: vec![6, 7],
+    });
+    assert_eq!(groups.change(&user(0), spread).failure_errno, 0);
+    let shards = groups.shards(directory);
+    (groups, directory, shards)
+}
+
+/// Damages a spread directory, or its shards.
+type OfShards = fn(&mut Groups, u64, &[u64]);
+
+#[test]
+fn what_shards_are_is_told_and_stays() {
+    let cases: [(&str, OfShards); 3] = [
+        ("names_nothing", |groups, _, shards| {
+            let of = state_of(groups, shards[1]);
+            of.damage_inode(Ino(shards[1]));
+        }),
+        ("second_place", |groups, _, shards| {
+            let of = state_of(groups, shards[1]);
+            of.damage_parent(Ino(shards[1]), ROOT_INO);
+        }),
+        ("not_in_parent", |groups, directory, _| {
+            let of = state_of(groups, directory);
+            of.damage_entry(Ino(directory), b"/1", None);
+        }),
+    ];
+    for (kind, damage) in cases {
+        let (mut groups, directory, shards) = spread();
+        damage(&mut groups, directory, &shards);
+        let mended = mended(&cluster_of(groups, None));
+        let left = mended.left.iter().find(|(it, _)| it.kind() == kind);
+        let (_, why) = left.unwrap_or_else(|| panic!("{kind}: {mended:?}"));
+        assert!(why.contains("shard"), "{kind}: {why}");
+        assert!(!mended.report.is_sound(), "{kind}");
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         Op::StartJob(_) | Op::MarkJob(_) | Op::EndJob(_) => {}
         Op::RemovePair(_) | Op::AdmitPair(_) | Op::RetireStore(_) => {}
         Op::Relayout(op) => inos.push(Ino(op.ino)),
-        Op::OpenSession(_) | Op::Receive(_) | Op::Discard(_) => {}
+        Op::OpenSession(_) | Op::Receive(_) | Op::Discard(_) | Op::TakeNumbers(_) => {}
         op if crate::checkpoints::is_entry(op) => {}
         Op::CloseSession(_) | Op::Give(_) | Op::Own(_) | Op::Adopt(_) => return false,
         _ => inos.extend(state.touches(entry).iter().map(|touch| touch.ino)),
@@ -86,6 +86,8 @@ fn is_own(op: &Op) -> bool {
             | Op::Discard(_)
             | Op::Adopt(_)
             | Op::Repair(_)
+            | Op::TakeNumbers(_)
+            | Op::Split(_)
     ) || crate::checkpoints::is_entry(op)
 }
 
@@ -93,9 +95,12 @@ pub(crate) fn on_change(
     meta: &Rc<Meta>,
     core: &mut Core,
     connection: &Connection,
-    request: ChangeRequest,
+    mut request: ChangeRequest,
     replier: Replier,
 ) {
+    if let Err(failed) = core.complete_spread(&mut request) {
+        return replier.fail(failed);
+    }
     let since = core.leases.next_seq();
     change(meta, core, connection, request, (since, replier));
 }
@@ -153,6 +158,13 @@ pub(crate) fn change(
         };
         return meta.turn_away(core, why, replier, again);
     }
+    if core.state.is_misplaced(op) {
+        let newest = core.commits.newest();
+        return meta.when_committed(core, newest, move |_, _, result| {
+            let failed = Failed::Errno(libc::EREMCHG);
+            replier.fail(result.err().unwrap_or(failed));
+        });
+    }
     if let Op::Relayout(relayout) = op
         && core.settling.has(Ino(relayout.ino))
     {
@@ -175,7 +187,7 @@ pub(crate) fn change(
     }
     if spans {
         let asked = Asked {
-            connection: connection.clone(),
+            connection: Some(connection.clone()),
             session,
             request,
             since,
@@ -246,7 +258,14 @@ pub(crate) fn change(
         Some(Op::DropLease(drop)) => Some(Ino(drop.ino)),
         _ => None,
     };
+    let made_in = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
+        Some(Op::Create(create)) => Some(Ino(create.parent)),
+        _ => None,
+    };
     let (mut reply, sn) = meta.apply(core, entry);
+    if let Some(directory) = made_in.filter(|_| reply.created) {
+        crate::spread::grown(meta, core, directory);
+    }
     if let Some((ino, before)) = owed {
         core.note_told(ino, session, 0, before);
     }

@@ -33,6 +33,7 @@ mod sessions;
 mod settings;
 mod settle;
 mod slots;
+mod spread;
 mod startup;
 mod status;
 mod survey;

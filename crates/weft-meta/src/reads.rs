@@ -145,6 +145,10 @@ fn lookup(
         };
         return wait_for_end(meta, core, by, replier, again);
     }
+    if core.state.has_in_shard(parent, &request.name) {
+        let seen = core.commits.seen([parent]);
+        return refuse(meta, core, seen, Failed::Errno(libc::EREMCHG), replier);
+    }
     let cred = cred_of(request.cred.clone());
     match core.state.lookup(&cred, parent, &request.name) {
         Err(errno) => {
@@ -323,6 +327,7 @@ pub(crate) fn on_readdir(
         end,
         leases,
         parent: parent.0,
+        shards: core.state.shards_of(ino) as u32,
     };
     answer::<ReaddirRequest>(meta, core, seen, reply, replier);
 }

@@ -19,7 +19,7 @@ use crate::settle::Settling;
 use crate::slots::{self, Slots, Wakes};
 use crate::{MetaError, Settings};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tokio::sync::Notify;
 use weft_coordinator::Coordinator;
@@ -62,6 +62,8 @@ pub(crate) struct Meta {
     pub links: Links,
     /// What works on slots that move.
     pub slots: Wakes,
+    /// Some directory's entries are going to its shards.
+    pub is_splitting: Cell<bool>,
     tasks: RefCell<Vec<Task>>,
     /// Tasks that there may be before those that have ended are let go of.
     tasks_max: Cell<usize>,
@@ -88,6 +90,10 @@ pub(crate) struct Core {
     pub checkpoints: Checkpointing,
     /// Slots that move.
     pub slots: Slots,
+    /// Directories that have grown, and are being spread.
+    pub spreading: BTreeSet<Ino>,
+    /// How often entries of one have gone to a shard, counted from `epoch << SEQ_EPOCH_SHIFT` on.
+    pub splits: u64,
     pub view: View,
     pub metrics: Rc<Metrics>,
     /// Time of the last entry, in nanoseconds: entries never go back in time.
@@ -148,6 +154,8 @@ impl Meta {
             running: Running::default(),
             checkpoints: Checkpointing::default(),
             slots: Slots::default(),
+            spreading: BTreeSet::new(),
+            splits: epoch.0 << SEQ_EPOCH_SHIFT,
             lock_waiters: LockWaiters::default(),
             view,
             metrics: metrics.clone(),
@@ -168,6 +176,7 @@ impl Meta {
             propose: Box::new(propose),
             links: Links::default(),
             slots: Wakes::default(),
+            is_splitting: Cell::new(false),
             tasks: RefCell::default(),
             tasks_max: Cell::new(TASKS_MIN),
         });
@@ -183,6 +192,7 @@ impl Meta {
             if core.state.closed().is_none() {
                 partition::finish_decided(&meta, core);
             }
+            crate::spread::begin(&meta, core);
         }
         if slots::are_several(&meta.core.borrow()) {
             slots::begin(&meta);

@@ -56,6 +56,9 @@ pub struct Settings {
     /// file can name it, and builds for production do not look there.
     #[serde(skip)]
     pub crash_points: Option<PathBuf>,
+    /// A directory that has so many entries is spread over the groups by itself (where there are several), as
+    /// `weft spread` does it. 0: none is.
+    pub spread_entries: u64,
 }
 
 /// See [`Settings::group_terms`]. All members must have the same.
@@ -113,6 +116,7 @@ impl Default for Settings {
             pair: PairSettings::default(),
             image_every_entries: 500_000,
             crash_points: None,
+            spread_entries: 100_000,
         }
     }
 }

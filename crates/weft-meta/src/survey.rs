@@ -142,6 +142,7 @@ pub(crate) fn on_group(
         transactions,
         sn: core.commits.newest().0,
         more,
+        splits: core.splits,
     };
     answer::<SurveyGroupRequest>(meta, core, reply, replier);
 }

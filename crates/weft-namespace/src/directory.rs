@@ -3,13 +3,12 @@
 //! A cookie is an entry's place in the listing: it grows from entry to entry, is never used again in
 //! its directory and survives restarts, so that a listing goes on where it was whatever happened
 //! meanwhile. Names are found through their hash: 16 bytes an entry instead of a second copy of the
-//! name. The hash is SipHash, so that nobody can choose names that collide; it is never stored.
+//! name. It is the hash by which shards have names (`spread.rs`), so that those of one come together.
 
-use std::collections::hash_map::DefaultHasher;
+use crate::spread::Role;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::Hasher;
 use std::ops::Bound::{Excluded, Unbounded};
-use weft_types::Ino;
+use weft_types::{Ino, name_hash};
 use weft_wire::proto::{Durability, Policy, Protocol};
 
 /// The first cookie: 1 and 2 are left for `.` and `..`.
@@ -19,6 +18,8 @@ pub(crate) const FIRST_COOKIE: u64 = 3;
 pub(crate) struct Directory {
     pub parent: Ino,
     pub policy: EffectivePolicy,
+    /// Its shards are among the entries, too, under names that no file can have.
+    pub role: Role,
     entries: BTreeMap<u64, DirectoryEntry>,
     /// (hash of the name, cookie)
     names: BTreeSet<(u64, u64)>,
@@ -51,17 +52,12 @@ impl EffectivePolicy {
     }
 }
 
-fn hash(name: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(name);
-    hasher.finish()
-}
-
 impl Directory {
     pub(crate) fn new(parent: Ino, policy: EffectivePolicy) -> Directory {
         Directory {
             parent,
             policy,
+            role: Role::Plain,
             entries: BTreeMap::new(),
             names: BTreeSet::new(),
             next_cookie: FIRST_COOKIE,
@@ -76,6 +72,11 @@ impl Directory {
         self.entries.is_empty()
     }
 
+    /// There is nothing in it but its shards.
+    pub(crate) fn is_vacant(&self) -> bool {
+        self.entries.len() == self.role.shards().len()
+    }
+
     pub(crate) fn next_cookie(&self) -> u64 {
         self.next_cookie
     }
@@ -86,7 +87,7 @@ impl Directory {
     }
 
     pub(crate) fn find(&self, name: &[u8]) -> Option<(u64, Ino)> {
-        let hash = hash(name);
+        let hash = name_hash(name);
         self.names
             .range((hash, 0)..=(hash, u64::MAX))
             .find_map(|(_, cookie)| {
@@ -111,7 +112,7 @@ impl Directory {
     /// Takes an entry away. Answers the inode that it named.
     pub(crate) fn remove(&mut self, cookie: u64) -> Option<Ino> {
         let entry = self.entries.remove(&cookie)?;
-        self.names.remove(&(hash(&entry.name), cookie));
+        self.names.remove(&(name_hash(&entry.name), cookie));
         Some(entry.ino)
     }
 
@@ -122,9 +123,23 @@ impl Directory {
             .map(|(c, e)| (*c, e))
     }
 
+    /// The entries from a hash of their names on, in the order of the hashes: hash, cookie, entry.
+    pub(crate) fn by_hash(
+        &self,
+        from: u64,
+    ) -> impl Iterator<Item = (u64, u64, &DirectoryEntry)> + '_ {
+        self.names
+            .range((from, 0)..)
+            .filter_map(|(hash, cookie)| Some((*hash, *cookie, self.entries.get(cookie)?)))
+    }
+
+    pub(crate) fn has_cookie(&self, cookie: u64) -> bool {
+        self.entries.contains_key(&cookie)
+    }
+
     /// Puts an entry of an image back in its place. The caller has checked cookie and name.
     pub(crate) fn restore(&mut self, cookie: u64, name: &[u8], ino: Ino) {
-        self.names.insert((hash(name), cookie));
+        self.names.insert((name_hash(name), cookie));
         self.entries.insert(
             cookie,
             DirectoryEntry {

@@ -125,7 +125,7 @@ impl Inode {
             ino: ino.0,
             kind: self.kind() as i32,
             mode: u32::from(self.mode),
-            nlink: self.nlink,
+            nlink: self.nlink.saturating_sub(self.shards().len() as u32),
             uid: self.uid,
             gid: self.gid,
             size,
@@ -135,6 +135,15 @@ impl Inode {
             rdev,
             allocated,
             change: self.change,
+            shards: self.shards().len() as u32,
+        }
+    }
+
+    /// The shards of a directory that is spread; none else.
+    pub(crate) fn shards(&self) -> &[Ino] {
+        match &self.body {
+            Body::Directory(directory) => directory.role.shards(),
+            _ => &[],
         }
     }
 

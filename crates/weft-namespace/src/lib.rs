@@ -38,6 +38,7 @@ mod resolve;
 mod restoring;
 mod sessions;
 mod slots;
+mod spread;
 mod state;
 mod survey;
 #[cfg(test)]

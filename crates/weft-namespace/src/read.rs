@@ -2,11 +2,13 @@
 //! count. Nothing here changes anything.
 
 use crate::access;
+use crate::directory::DirectoryEntry;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode};
 use crate::locks::Wanted;
 use crate::names::Name;
 use crate::ops::setxattr;
+use crate::spread;
 use crate::state::State;
 use std::ops::Bound::{Excluded, Unbounded};
 use weft_types::{
@@ -70,7 +72,7 @@ impl State {
         let (_, directory) = self.searchable(cred, parent)?;
         let ino = match Name::parse(name)? {
             Name::Dot => Some(parent),
-            Name::DotDot => Some(directory.parent),
+            Name::DotDot => Some(self.whole(directory.parent)),
             Name::Plain(name) => directory.find(name).map(|(_, ino)| ino),
         };
         // A directory that was removed while open may have outlived its parent.
@@ -98,6 +100,15 @@ impl State {
                 _ => None,
             },
             elsewhere: false,
+            shards: inode.shards().iter().map(|shard| shard.0).collect(),
+            border: match &inode.body {
+                Body::Directory(directory) => directory.role.border(),
+                _ => 0,
+            },
+            shard_of: match self.whole(ino) {
+                whole if whole == ino => 0,
+                whole => whole.0,
+            },
         })
     }
 
@@ -161,7 +172,8 @@ impl State {
     ) -> Result<(Vec<proto::DirEntry>, bool, Ino), Errno> {
         let (inode, directory) = self.directory(ino)?;
         access::check(cred, inode, access::READ)?;
-        let mut rest = directory.after(after);
+        let visible = |(_, entry): &(u64, &DirectoryEntry)| !spread::is_hidden(&entry.name);
+        let mut rest = directory.after(after).filter(visible);
         let mut entries = Vec::with_capacity(max.min(directory.len()));
         for (cookie, entry) in rest.by_ref().take(max) {
             let kind = self.kind_of(entry.ino).map_or(0, |kind| kind as i32);
@@ -174,7 +186,7 @@ impl State {
             });
         }
         let end = rest.next().is_none();
-        Ok((entries, end, directory.parent))
+        Ok((entries, end, self.whole(directory.parent)))
     }
 
     /// May the caller read (4), write (2), execute or search (1) it? Errors: ESTALE, EACCES.

@@ -71,6 +71,7 @@ impl State {
                     return Err(Errno::EXDEV);
                 }
                 parts.extend(split(target));
+                parts.push(b".".to_vec());
                 at = within;
                 continue;
             }
@@ -79,9 +80,19 @@ impl State {
                 return Ok(Resolved::Here(at));
             };
             let next = match Name::parse(&part)? {
-                Name::Dot => at,
-                Name::DotDot => directory.parent,
-                Name::Plain(name) => directory.find(name).ok_or(Errno::ENOENT)?.1,
+                // Whoever comes to a shard from below is in its directory.
+                Name::Dot => self.whole(at),
+                Name::DotDot => {
+                    parts.push(b".".to_vec());
+                    directory.parent
+                }
+                Name::Plain(name) => match directory.role.place(name) {
+                    Some(shard) => {
+                        parts.push(part.clone());
+                        shard
+                    }
+                    None => directory.find(name).ok_or(Errno::ENOENT)?.1,
+                },
             };
             within = at;
             at = next;

@@ -148,6 +148,7 @@ impl State {
         self.decided = loaded.decided;
         self.locked = loaded.locked;
         self.strays = loaded.strays;
+        self.splitting = loaded.splitting;
         self.counts = loaded.counts;
         for (slot, next) in loaded.counters {
             let known = self.counters.entry(slot).or_insert(next);

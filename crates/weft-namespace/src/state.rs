@@ -105,6 +105,8 @@ pub struct State {
     /// Derived from the entries: how many names an inode of this group, which is no directory, has in
     /// directories of its other slots.
     pub(crate) strays: BTreeMap<Ino, u32>,
+    /// Derived from the inodes: directories that are spread and have entries of their own still.
+    pub(crate) splitting: BTreeSet<Ino>,
 }
 
 /// What is counted as it changes, so that `statistics` need not walk.
@@ -192,6 +194,7 @@ impl State {
             draining: BTreeSet::new(),
             locked: Locked::default(),
             strays: BTreeMap::new(),
+            splitting: BTreeSet::new(),
         }
     }
 
@@ -341,6 +344,21 @@ impl State {
         }
     }
 
+    /// An entry comes from another directory, and keeps its cookie.
+    pub(crate) fn take_entry(&mut self, parent: Ino, cookie: u64, name: &[u8], ino: Ino) {
+        if let Some(Inode {
+            body: Body::Directory(directory),
+            ..
+        }) = self.get_mut(parent)
+        {
+            directory.restore(cookie, name, ino);
+            self.counts.inhabited += u64::from(directory.len() == 1);
+            self.counts.entries += 1;
+            self.counts.name_bytes += name.len() as u64;
+            self.count_stray(parent, ino);
+        }
+    }
+
     pub(crate) fn remove_entry(&mut self, parent: Ino, cookie: u64, name: &[u8]) {
         if let Some(Inode {
             body: Body::Directory(directory),
@@ -421,6 +439,7 @@ impl State {
         now: Stamp,
         keep_open: Option<SessionId>,
     ) -> Option<proto::Attr> {
+        self.lose_shards(ino);
         let inode = self.get_mut(ino)?;
         inode.nlink = if inode.is_directory() {
             0

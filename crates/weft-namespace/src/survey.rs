@@ -40,6 +40,16 @@ impl State {
                 Some(Kind::Drop(part)) => inos.push(Ino(part.ino)),
                 Some(Kind::Add(part)) => inos.push(Ino(part.ino)),
                 Some(Kind::Move(part)) => inos.push(Ino(part.ino)),
+                Some(Kind::Spread(part)) => inos.push(Ino(part.ino)),
+                Some(Kind::Set(part)) => inos.push(Ino(part.ino)),
+                Some(Kind::Take(part)) => {
+                    inos.push(Ino(part.ino));
+                    inos.extend(part.entries.iter().map(|entry| Ino(entry.ino)));
+                }
+                Some(Kind::Put(part)) => {
+                    inos.push(Ino(part.ino));
+                    inos.extend(part.entries.iter().map(|entry| Ino(entry.ino)));
+                }
                 None => {}
             }
         }
@@ -148,7 +158,10 @@ impl State {
     pub fn survey_place(&self, place: &SurveyedPlace, steps: &mut usize) -> SurveyedEntries {
         let of = Ino(place.directory);
         let by = match place.name.is_empty() {
-            true => self.locked.names_in(of).next(),
+            true => {
+                let named = self.locked.names_in(of).next();
+                named.or_else(|| self.locked.inode(of))
+            }
             false => self.locked.name(of, &place.name),
         };
         let mut seen = SurveyedEntries {

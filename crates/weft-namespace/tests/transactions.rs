@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use weft_types::{Ino, ROOT_INO};
 use weft_wire::proto::op::Op;
 use weft_wire::proto::{
-    Attr, Create, Cred, FileKind, Link, OpReply, Rename, Rmdir, Setattr, Unlink,
+    Attr, Create, Cred, FileKind, Link, OpReply, Rename, Rmdir, Setattr, Split, Spread, Unlink,
 };
 
 /// A small random number generator, so that a seed tells everything.
@@ -488,4 +488,131 @@ fn images_keep_what_is_between_groups() {
     }
     assert!(locked > 8, "{locked}");
     groups.whole();
+}
+
+/// A directory of the second group, with a file and a directory of the third group in it, that is spread: its
+/// shards are of the third group and of the first.
+fn spread_in(groups: &mut Groups, is_full: bool) -> (u64, String, Vec<u64>) {
+    let (dir, name) = directory_in(groups, ROOT_INO.0, 1, "s");
+    if is_full {
+        ino_of(&groups.change(&user(0), make(dir, "file", FileKind::Symlink, 0)));
+        directory_in(groups, dir, 2, "below");
+    }
+    ino_of(&groups.change(&user(0), spread(dir)));
+    let shards = groups.shards(dir);
+    (dir, name, shards)
+}
+
+fn spread(ino: u64) -> Op {
+    Op::Spread(Spread {
+        ino,
+        shards: 2,
+        slots: vec![5, 6],
+    })
+}
+
+fn seen(outcomes: &Outcomes, wanted: &[(i32, i32)]) {
+    for (one, two) in wanted {
+        let pair = (*one as u32, *two as u32);
+        assert!(outcomes.contains_key(&pair), "{pair:?} of {outcomes:?}");
+    }
+}
+
+#[test]
+fn nothing_is_made_in_a_shard_of_a_directory_that_goes() {
+    let outcomes = interleave(1, |groups| {
+        let (_, name, shards) = spread_in(groups, false);
+        let made = make(shards[0], "n", FileKind::Symlink, 0);
+        vec![(user(0), rmdir(ROOT_INO.0, &name)), (user(0), made)]
+    });
+    assert!(!outcomes.contains_key(&(0, 0)), "{outcomes:?}");
+    seen(
+        &outcomes,
+        &[(0, libc::ESTALE), (libc::ENOTEMPTY, 0), (libc::ESTALE, 0)],
+    );
+}
+
+#[test]
+fn who_may_not_work_in_a_directory_may_not_in_its_shards() {
+    let outcomes = interleave(1, |groups| {
+        let (dir, _, shards) = spread_in(groups, false);
+        groups.change(&user(0), chmod(dir, 0o777));
+        let made = make(shards[0], "n", FileKind::Symlink, 0);
+        vec![(user(0), chmod(dir, 0o700)), (user(5), made)]
+    });
+    seen(&outcomes, &[(0, 0), (0, libc::EACCES), (libc::ESTALE, 0)]);
+    assert!(!outcomes.contains_key(&(libc::ESTALE as u32, libc::EACCES as u32)));
+}
+
+#[test]
+fn a_directory_is_spread_while_others_work_in_it() {
+    let made = interleave(1, |groups| {
+        let (dir, _) = directory_in(groups, ROOT_INO.0, 1, "s");
+        let made = make(dir, "n", FileKind::Symlink, 0);
+        vec![(user(0), spread(dir)), (user(0), made)]
+    });
+    seen(&made, &[(0, 0), (0, libc::EREMCHG), (libc::ESTALE, 0)]);
+    let below = interleave(0, |groups| {
+        let (dir, _) = directory_in(groups, ROOT_INO.0, 1, "s");
+        let name = (0..).map(|number| format!("n{number}")).find(|name| {
+            let slot = weft_namespace::State::directory_slot(Ino(dir), name.as_bytes());
+            groups.group_of(slot) == 2
+        });
+        vec![
+            (user(0), spread(dir)),
+            (user(0), mkdir(dir, &name.unwrap())),
+        ]
+    });
+    seen(
+        &below,
+        &[
+            (0, 0),
+            (0, libc::EREMCHG),
+            (0, libc::EAGAIN),
+            (libc::EAGAIN, 0),
+        ],
+    );
+    let gone = interleave(1, |groups| {
+        let (dir, name) = directory_in(groups, ROOT_INO.0, 1, "s");
+        vec![(user(0), spread(dir)), (user(0), rmdir(ROOT_INO.0, &name))]
+    });
+    seen(&gone, &[(0, 0), (libc::EAGAIN, 0), (0, libc::EAGAIN)]);
+}
+
+/// Makes a change of a directory: its number, its name, and its shards.
+type OfDirectory<'a> = &'a dyn Fn(&mut Groups, u64, &str, &[u64]) -> Op;
+
+#[test]
+fn entries_go_to_shards_while_others_work_in_the_directory() {
+    let against = |op: OfDirectory<'_>| {
+        interleave(0, |groups| {
+            let (dir, name, shards) = spread_in(groups, true);
+            let split = Op::Split(Split { ino: dir });
+            let op = op(groups, dir, &name, &shards);
+            vec![(user(0), split), (user(0), op)]
+        })
+    };
+    // Whose name goes with the step.
+    let first = |name: &str| weft_types::name_hash(name.as_bytes()) >> 63 == 0;
+    let name = (0..)
+        .map(|number| format!("n{number}"))
+        .find(|name| first(name));
+    let name = name.unwrap();
+    let moved = libc::EREMCHG;
+    let made = against(&|_, dir, _, _| make(dir, &name, FileKind::Symlink, 0));
+    seen(&made, &[(0, moved), (libc::EAGAIN, 0)]);
+    let file = if first("file") { moved } else { 0 };
+    let unlinked = against(&|_, dir, _, _| unlink(dir, "file"));
+    seen(&unlinked, &[(0, file)]);
+    let renamed = against(&|groups, dir, _, _| {
+        let (to, _) = directory_in(groups, ROOT_INO.0, 2, "to");
+        Op::Rename(rename(dir, "file", to, "x"))
+    });
+    seen(&renamed, &[(0, file)]);
+    let set = against(&|_, dir, _, _| chmod(dir, 0o700));
+    seen(&set, &[(0, 0), (0, libc::EAGAIN), (libc::EAGAIN, 0)]);
+    let gone = against(&|_, _, name, _| rmdir(ROOT_INO.0, name));
+    seen(&gone, &[(0, libc::ENOTEMPTY)]);
+    let early = against(&|_, _, _, shards| make(shards[0], "early", FileKind::Symlink, 0));
+    seen(&early, &[(0, 0)]);
 }

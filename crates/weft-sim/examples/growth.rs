@@ -5,9 +5,9 @@
 
 use clap::Parser;
 use std::process::ExitCode;
-use weft_sim::growth::{Setting, measure};
+use weft_sim::growth::{Homes, Setting, measure};
 
-/// Prints a table: creates alone, and with one mkdir in ten.
+/// Prints a table: creates alone, and with one mkdir in ten; or creates in one directory.
 #[derive(Parser)]
 struct Options {
     /// Numbers of groups.
@@ -23,18 +23,26 @@ struct Options {
     /// Operations of each of a client's streams.
     #[arg(long, default_value_t = 60)]
     operations: u32,
+    /// All work in one directory, first in one that is as any, then in one that is spread.
+    #[arg(long)]
+    one_directory: bool,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     println!("groups  mkdir  operations/s  of one group  mkdir across  steps");
-    for mkdir_once_in in [0, 10] {
+    let rounds = match options.one_directory {
+        false => [(Homes::Own, 0), (Homes::Own, 10)],
+        true => [(Homes::One, 0), (Homes::Spread, 0)],
+    };
+    for (homes, mkdir_once_in) in rounds {
         let mut first = None;
         for &groups in &options.groups {
             let setting = Setting {
                 seed: options.seed,
                 processor: options.processor.unwrap_or(Setting::default().processor),
                 groups,
+                homes,
                 mkdir_once_in,
                 operations: options.operations,
                 ..Setting::default()

@@ -2,7 +2,8 @@
 //!
 //! `cargo run -p weft-sim --example seeds -- 0..100`, `-- 17`, `-- 17 debug`,
 //! `-- 0..9 info MetaKill` for storms of one kind of fault; `-- --members 3 0..100` with three metadata
-//! servers, `-- --groups 2 --members 3 0..100` with two groups of three.
+//! servers, `-- --groups 2 --members 3 0..100` with two groups of three; `--slots` and `--spread` as for
+//! `cargo xtask sim`.
 #![allow(clippy::disallowed_macros)]
 
 use std::collections::BTreeMap;
@@ -19,6 +20,11 @@ fn main() {
         None => 1,
     };
     let (groups, members) = (number_of("--groups"), number_of("--members"));
+    let mut has = |option: &str| {
+        let at = arguments.iter().position(|word| word == option);
+        at.map(|at| arguments.remove(at)).is_some()
+    };
+    let (slots, spread) = (has("--slots"), has("--spread"));
     let mut arguments = arguments.into_iter();
     let range = arguments.next().unwrap_or_else(|| "0..20".into());
     let options = Options {
@@ -32,6 +38,8 @@ fn main() {
             .map(|name| Fault::called(&name).expect("a kind of fault")),
         groups,
         members,
+        slots,
+        spread,
         ..Options::default()
     };
     let number = |text: &str| text.parse::<u64>().expect("a number");

@@ -23,6 +23,17 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// How often the scenario looks whether something has come about.
 const WATCH: Duration = Duration::from_millis(1);
 
+/// The directories that things are made in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Homes {
+    /// Each of the things that a client does at a time has its own.
+    Own,
+    /// All are in one.
+    One,
+    /// All are in one that is spread.
+    Spread,
+}
+
 /// What is measured, and on what.
 #[derive(Clone, Debug)]
 pub struct Setting {
@@ -36,6 +47,8 @@ pub struct Setting {
     pub parallel: u32,
     /// Operations of each of those.
     pub operations: u32,
+    /// Where they do it.
+    pub homes: Homes,
     /// One operation in so many makes a directory; 0: none does.
     pub mkdir_once_in: u32,
     /// Nanoseconds of a metadata server's processor for each KiB, sent or received.
@@ -58,6 +71,7 @@ impl Default for Setting {
             clients: 4,
             parallel: 64,
             operations: 60,
+            homes: Homes::Own,
             mkdir_once_in: 0,
             processor: 105_000,
             flush: 100_000..300_000,
@@ -173,8 +187,13 @@ async fn scenario(
         let homes = 0..setting.parallel;
         homes.map(move |stream| home(client, format!("home {number}.{stream}")))
     });
-    let homes: Result<Vec<u64>, String> = join_all(homes).await.into_iter().collect();
-    let homes = homes?;
+    let homes = match setting.homes {
+        Homes::Own => join_all(homes)
+            .await
+            .into_iter()
+            .collect::<Result<_, _>>()?,
+        Homes::One | Homes::Spread => one_home(&clients, &setting).await?,
+    };
     let made = Rc::new(Made::default());
     let began = world.now();
     let mut all = Vec::new();
@@ -206,6 +225,21 @@ async fn home(client: &Client, name: String) -> Result<u64, String> {
     let known = client.getattr(ino).await;
     known.map_err(|errno| format!("getattr: {errno}"))?;
     Ok(ino)
+}
+
+/// One directory for all.
+async fn one_home(clients: &[Client], setting: &Setting) -> Result<Vec<u64>, String> {
+    let first = clients.first().ok_or("no clients")?;
+    let ino = home(first, "home".to_owned()).await?;
+    if setting.homes == Homes::Spread {
+        let spread = first.spread(&Cred::default(), ino, 0).await;
+        spread.map_err(|errno| format!("spread: {errno}"))?;
+    }
+    // By then the sessions with all groups that have a part of it are there.
+    for known in join_all(clients.iter().map(|client| client.getattr(ino))).await {
+        known.map_err(|errno| format!("getattr: {errno}"))?;
+    }
+    Ok(vec![ino; clients.len() * setting.parallel as usize])
 }
 
 /// One of the things that a client does at a time.
@@ -282,6 +316,23 @@ mod tests {
                 follows.unwrap();
             }
         });
+    }
+
+    #[test]
+    fn two_groups_do_more_in_one_directory_that_is_spread() {
+        let of = |groups, homes| {
+            let setting = Setting {
+                groups,
+                homes,
+                operations: 10,
+                ..Setting::default()
+            };
+            measure(&setting).unwrap().rate
+        };
+        let (one, two) = (of(1, Homes::One), of(2, Homes::One));
+        let spread = of(2, Homes::Spread);
+        assert!(two < 1.2 * one, "{one} {two}");
+        assert!(spread > 1.5 * one, "{one} {spread}");
     }
 
     #[test]

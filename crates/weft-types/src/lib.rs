@@ -4,9 +4,11 @@
 
 mod layout;
 mod map;
+mod names;
 
 pub use layout::{Piece, StripeMap, pieces};
 pub use map::{FixedMap, FixedSet};
+pub use names::{COOKIE_BITS, SHARDS_MAX, name_hash, shard_of_hash};
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 //! death would cost now.
 
 use crate::error::{Error, Result};
-use crate::groups::Groups;
+use crate::groups::{self, Groups};
 use crate::mounts;
 use crate::output::{say, show};
 use crate::policy::{durability_name, protocol_name};
@@ -236,6 +236,14 @@ fn loss(state: &PairState, member: u32, stripes: &[&Stripe]) -> String {
     }
 }
 
+/// Which part of all hashes is below a border.
+fn below(border: u64) -> String {
+    match border {
+        u64::MAX => "all".into(),
+        border => format!("{} %", (u128::from(border) * 100) >> u64::BITS),
+    }
+}
+
 impl Explanation {
     fn state(&self, pair: u32) -> PairState {
         self.reply
@@ -244,6 +252,12 @@ impl Explanation {
             .find(|state| state.pair == pair)
             .copied()
             .unwrap_or_default()
+    }
+
+    /// The group that has an inode, by the view.
+    fn group_of(&self, ino: u64) -> u32 {
+        let view = self.status.view.clone().unwrap_or_default();
+        groups::of_inode(&view, weft_types::Ino(ino)).0
     }
 
     fn losses(&self, layout: &Layout) -> Vec<(String, String)> {
@@ -281,6 +295,18 @@ impl Explanation {
             attr.change
         );
         let Some(layout) = &inode.layout else {
+            if attr.shards > 0 {
+                let shards = inode.shards.iter().map(|ino| {
+                    let slot = weft_types::Ino(*ino).slot();
+                    format!("{slot} (group {})", self.group_of(*ino))
+                });
+                out += &format!(
+                    "Spread: {} of its names are in {} shards, in slots {}.\n",
+                    below(inode.border),
+                    attr.shards,
+                    shards.collect::<Vec<_>>().join(", ")
+                );
+            }
             out += match attr.kind() {
                 FileKind::Directory => {
                     "A directory: its names are the metadata service's; `weft policy get` shows how files made in it will lie.\n"
@@ -370,6 +396,10 @@ impl Explanation {
             "size": attr.size,
             "cluster": self.status.view.clone().unwrap_or_default().cluster_id,
         });
+        if attr.shards > 0 {
+            object["shards"] = json!(inode.shards);
+            object["all_in_shards"] = json!(inode.border == u64::MAX);
+        }
         if let Some(layout) = &inode.layout {
             object["layout"] = json!({
                 "stripe_unit": layout.stripe_unit,

@@ -29,6 +29,7 @@ mod reliability;
 mod scrub;
 mod server;
 mod slots;
+mod spread;
 mod status;
 mod table;
 mod tool;
@@ -85,6 +86,8 @@ enum Command {
     Group(group::GroupCommand),
     /// Which metadata group has which part of the name space; moves parts while they are in use.
     Slots(slots::SlotsCommand),
+    /// Has a directory's entries kept by several metadata groups, for directories that many work in.
+    Spread(spread::SpreadCommand),
     /// Moves files from fuller to emptier pairs.
     Rebalance(pair::RebalanceCommand),
     /// Reads and checks all data, heals what is bad.
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
         Command::Pair(command) => block_on(|env| pair::run(env, command)),
         Command::Group(command) => block_on(|env| group::run(env, command)),
         Command::Slots(command) => block_on(|env| slots::run(env, command)),
+        Command::Spread(command) => block_on(|env| spread::run(env, command)),
         Command::Rebalance(command) => block_on(|env| pair::rebalance(env, command)),
         Command::Scrub(command) => block_on(|env| scrub::run(env, command)),
         Command::Checkpoint(command) => block_on(|env| checkpoint::run(env, command)),

@@ -132,13 +132,16 @@ fn parse_unit(text: &str) -> std::result::Result<u32, String> {
         .ok_or_else(|| "a power of two from 64K to 16M".into())
 }
 
-/// A client of the cluster that a path lies in, and the path's inode.
-async fn client_of(env: &Env, path: &Path) -> Result<(Client, u64)> {
+/// A client of the cluster that a directory lies in, and the directory's inode; `name` is what it calls itself.
+///
+/// # Errors
+/// If the path is no directory on a mount, or the cluster cannot be reached.
+pub async fn client_of(env: &Env, path: &Path, name: &str) -> Result<(Client, u64)> {
     let (mount, _) = mounts::of_path(path)?;
     let metadata = std::fs::metadata(path).tried_on("cannot look at", path)?;
     if !metadata.is_dir() {
         return Err(Error::Usage(format!(
-            "{} is no directory: a policy is a directory's (a file's layout is shown by `weft explain`)",
+            "{} is no directory (a file's layout is shown by `weft explain`)",
             path.display()
         )));
     }
@@ -147,7 +150,7 @@ async fn client_of(env: &Env, path: &Path) -> Result<(Client, u64)> {
     let settings = Settings {
         meta: addresses,
         cluster_id: status.view.unwrap_or_default().cluster_id,
-        name: "weft policy".into(),
+        name: name.into(),
         ..Settings::default()
     };
     let client = Client::connect(env.clone(), settings)
@@ -177,7 +180,8 @@ async fn check_one_group(env: &Env, directory: &Path) -> Result<()> {
     }
 }
 
-fn caller() -> Cred {
+/// Who runs this.
+pub fn caller() -> Cred {
     Cred {
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
@@ -203,7 +207,7 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
     };
     match command.what {
         What::Get { directory, json } => {
-            let (client, ino) = client_of(&env, &directory).await?;
+            let (client, ino) = client_of(&env, &directory, "weft policy").await?;
             let policy = client.policy(ino).await;
             let closed = client.close().await;
             let policy = policy.map_err(|errno| refused(&directory, errno))?;
@@ -246,7 +250,7 @@ pub async fn run(env: Env, command: PolicyCommand) -> Result<()> {
                 check_one_group(&env, &directory).await?;
             }
             let protocol = protocol.map(ProtocolName::to_proto);
-            let (client, ino) = client_of(&env, &directory).await?;
+            let (client, ino) = client_of(&env, &directory, "weft policy").await?;
             let set = async {
                 let mut policy = client.policy(ino).await?;
                 if let Some(protocol) = protocol {

@@ -162,6 +162,7 @@ fn a_damaged_name_space_is_repaired_while_it_is_in_use() {
                 ino: ino(&moved),
                 parent: ino(&zero),
                 exempt: true,
+                ..MovePart::default()
             }),
         ),
     ];

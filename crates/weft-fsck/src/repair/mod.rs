@@ -142,6 +142,9 @@ const CHANGES: &str = "it changed, or was locked, whenever it was to be repaired
 const INCOMPLETE: &str =
     "other things are not decided, so that it may have a name: run it again when less is changed";
 
+const SHARD: &str =
+    "it is a shard of a spread directory, or its name there: those are not repaired";
+
 impl<A: Ask> Round<'_, A> {
     async fn run(&mut self) -> Result<(), A::Error> {
         let report = self.report;
@@ -216,6 +219,7 @@ impl<A: Ask> Round<'_, A> {
             0 => Answer::Done(Ino(reply.ino)),
             libc::ESTALE | libc::EAGAIN => Answer::Again,
             libc::EEXIST => Answer::Exists,
+            libc::EPERM => Answer::Refused(SHARD.into()),
             errno => Answer::Refused(format!(
                 "the group refuses it: {}",
                 std::io::Error::from_raw_os_error(errno)

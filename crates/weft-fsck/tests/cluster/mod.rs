@@ -9,6 +9,7 @@ pub mod groups;
 use groups::{Groups, Running, user};
 use prost::Message;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use weft_fsck::{Ask, Mended, Report, Terms, check, repair};
 use weft_namespace::{Errno, State, transaction_to};
@@ -17,9 +18,9 @@ use weft_wire::Rpc;
 use weft_wire::proto::op::Op;
 use weft_wire::proto::surveyed_transaction::Stage;
 use weft_wire::proto::{
-    Create, FileKind, Link, OpReply, Rename, RepairReply, RepairRequest, Rmdir, SlotRange,
-    SurveyGroupReply, SurveyGroupRequest, SurveyInodesReply, SurveyInodesRequest, SurveyLookReply,
-    SurveyLookRequest, SurveyNamesRequest, SurveyedTransaction, Unlink,
+    Create, FileKind, Link, OpReply, Rename, RepairReply, RepairRequest, Rmdir, SlotRange, Split,
+    Spread, SurveyGroupReply, SurveyGroupRequest, SurveyInodesReply, SurveyInodesRequest,
+    SurveyLookReply, SurveyLookRequest, SurveyNamesRequest, SurveyedTransaction, Unlink,
 };
 
 pub const BOTH: [GroupId; 2] = [GroupId(0), GroupId(1)];
@@ -30,13 +31,16 @@ pub struct Cluster {
     /// What goes on between two questions, and how many there have been.
     pub between: RefCell<Option<Work>>,
     pub questions: Cell<u64>,
+    /// Changes that are made before the question of this number.
+    pub before: BTreeMap<u64, Op>,
     /// The slots that the second group says it has, whatever is so.
     pub claims: Option<Vec<SlotRange>>,
 }
 
 /// The answer of a question, as the service gives it: small pages, so that much happens between them.
-fn answer(state: &State, group: GroupId, method: u16, request: &[u8]) -> Vec<u8> {
-    let sn = 1;
+fn answer(groups: &Groups, group: GroupId, method: u16, request: &[u8]) -> Vec<u8> {
+    let (sn, of) = (1, group.0 as usize);
+    let state = &groups.members[of].state;
     match method {
         SurveyInodesRequest::METHOD => {
             let request = SurveyInodesRequest::decode(request).unwrap();
@@ -77,6 +81,7 @@ fn answer(state: &State, group: GroupId, method: u16, request: &[u8]) -> Vec<u8>
                 transactions: prepared.collect(),
                 sn,
                 more: false,
+                splits: groups.splits[of],
             }
             .encode_to_vec()
         }
@@ -115,6 +120,10 @@ impl Ask for Cluster {
     async fn ask<R: Rpc>(&self, group: GroupId, request: &R) -> Result<R::Reply, String> {
         self.questions.set(self.questions.get() + 1);
         let groups = &mut *self.groups.borrow_mut();
+        if let Some(op) = self.before.get(&self.questions.get()) {
+            let reply = groups.change(&user(0), op.clone());
+            assert_eq!(reply.failure_errno, 0, "{op:?}");
+        }
         if let Some(work) = &mut *self.between.borrow_mut() {
             work.go_on(groups);
         }
@@ -122,8 +131,7 @@ impl Ask for Cluster {
             let reply = repaired(groups, group, &request.encode_to_vec());
             return Ok(R::Reply::decode(&reply[..]).unwrap());
         }
-        let state = &groups.members[group.0 as usize].state;
-        let mut bytes = answer(state, group, R::METHOD, &request.encode_to_vec());
+        let mut bytes = answer(groups, group, R::METHOD, &request.encode_to_vec());
         if let (Some(slots), SurveyGroupRequest::METHOD, GroupId(1)) =
             (&self.claims, R::METHOD, group)
         {
@@ -143,6 +151,8 @@ pub struct Work {
     pub files: Vec<u64>,
     running: Vec<Running>,
     pub done: u64,
+    /// Directories are spread, too.
+    pub spreads: bool,
 }
 
 impl Work {
@@ -153,6 +163,7 @@ impl Work {
             files: Vec::new(),
             running: Vec::new(),
             done: 0,
+            spreads: false,
         }
     }
 
@@ -175,6 +186,17 @@ impl Work {
 
     fn op(&mut self) -> Op {
         let (parent, name) = (self.directory(), self.name());
+        if self.spreads && self.below(4) == 0 {
+            return match self.below(4) {
+                0 => Op::Spread(Spread {
+                    ino: parent,
+                    shards: 2,
+                    // Of either group.
+                    slots: vec![6, 7],
+                }),
+                _ => Op::Split(Split { ino: parent }),
+            };
+        }
         match self.below(10) {
             0..=2 => Op::Create(Create {
                 parent,
@@ -212,7 +234,7 @@ impl Work {
         for _ in 0..self.below(9) {
             match self.below(3) {
                 0 if self.running.len() < 4 => {
-                    let op = self.op();
+                    let op = groups.placed(&self.op());
                     if groups.spans(&op) {
                         self.running.extend(groups.begin(&user(0), op).ok());
                     } else if !groups.waits(&op) {
@@ -290,14 +312,18 @@ pub fn cluster_of(groups: Groups, between: Option<Work>) -> Cluster {
         groups: RefCell::new(groups),
         between: RefCell::new(between),
         questions: Cell::new(0),
+        before: BTreeMap::new(),
         claims: None,
     }
 }
 
 /// A name space in which something has happened.
 pub fn lived_in(seed: u64) -> (Groups, Work) {
+    lived_in_with(Work::new(seed))
+}
+
+pub fn lived_in_with(mut work: Work) -> (Groups, Work) {
     let mut groups = Groups::new(2);
-    let mut work = Work::new(seed);
     for _ in 0..400 {
         work.go_on(&mut groups);
     }

@@ -25,7 +25,7 @@ use weft_wire::proto::part::Part as Kind;
 use weft_wire::proto::walk_reply::Led;
 use weft_wire::proto::{
     self, ChangeRequest, Commit, Cred, Entry, FinishRequest, Forget, Lease, OpReply, Part,
-    PartReply, PrepareRequest, Told, WalkRequest, op::Op,
+    PartReply, PrepareRequest, TakeNumbers, Told, WalkRequest, op::Op,
 };
 
 /// Another group may have to get leases back before it can answer, and some of those come only with the
@@ -42,7 +42,8 @@ const TOLD_VOID_MAX: u32 = 3;
 
 /// A change as it was asked for.
 pub(crate) struct Asked {
-    pub connection: Connection,
+    /// None: nobody asked, the service does it by itself.
+    pub connection: Option<Connection>,
     pub session: SessionId,
     pub request: ChangeRequest,
     /// See `Meta::revoke`.
@@ -70,7 +71,17 @@ impl Asked {
             since,
             ..
         } = self;
-        changes::change(meta, core, &connection, request, (since, replier));
+        if let Some(connection) = connection {
+            changes::change(meta, core, &connection, request, (since, replier));
+        }
+    }
+
+    /// Who asked is there still.
+    fn is_wanted(&self, core: &Core) -> bool {
+        match self.connection {
+            Some(_) => core.is_open(self.session),
+            None => core.state.closed().is_none(),
+        }
     }
 }
 
@@ -133,6 +144,31 @@ async fn run(meta: Rc<Meta>, asked: Asked, replier: Replier) {
     }
     for again in copies {
         again(&meta, core);
+    }
+}
+
+/// Does a change of the service's own, at once or not at all. False: it was not done.
+pub(crate) async fn do_own(meta: &Rc<Meta>, op: Op) -> bool {
+    let asked = {
+        let core = &mut *meta.core.borrow_mut();
+        Asked {
+            connection: None,
+            session: SessionId(0),
+            request: ChangeRequest {
+                cred: Some(Cred::default()),
+                op: Some(proto::Op { op: Some(op) }),
+                ..ChangeRequest::default()
+            },
+            since: core.leases.next_seq(),
+        }
+    };
+    match transact(meta, &asked).await {
+        End::Answer(reply, _, sn) => reply.failure_errno == 0 && meta.committed(sn).await.is_ok(),
+        End::Alone => false,
+        End::Failed(failed) => {
+            tracing::debug!(%failed, "a change of the service's own is put off");
+            false
+        }
     }
 }
 
@@ -211,7 +247,7 @@ impl<'a> Transaction<'a> {
         }
         let (mut plan, mut step) = {
             let core = self.meta.core.borrow();
-            if !core.is_open(self.asked.session) {
+            if !self.asked.is_wanted(&core) {
                 return Err(Stop::Failed(Failed::Fenced("the session has ended".into())));
             }
             if let Some(by) = core.state.blocked(&Locked::default(), op) {
@@ -257,6 +293,7 @@ impl<'a> Transaction<'a> {
             // What is this group's by the plan would be another's.
             return Err(Stop::Again("another group is its home now".into()));
         }
+        let parts = &self.numbered(parts)?;
         let mut replies: Vec<Option<PartReply>> = vec![None; parts.len()];
         let mut elsewhere: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
         for (at, part) in parts.iter().enumerate() {
@@ -297,6 +334,33 @@ impl<'a> Transaction<'a> {
         }
         // All are there: each place was asked for once.
         Ok(replies.into_iter().flatten().collect())
+    }
+
+    /// The parts with a number for each directory that this group is to make.
+    fn numbered(&self, parts: &[Part]) -> Result<Vec<Part>, Stop> {
+        let mut parts = parts.to_vec();
+        let mut makes = Vec::new();
+        for part in &mut parts {
+            if let Some(Kind::Make(make)) = &mut part.part
+                && let Some(slot) = weft_namespace::slot_of(make.slot)
+                && self.group_of(slot)? == self.id.home
+            {
+                makes.push(make);
+            }
+        }
+        if !makes.is_empty() {
+            let slots = makes.iter().map(|make| make.slot).collect();
+            let core = &mut *self.meta.core.borrow_mut();
+            let take = Op::TakeNumbers(TakeNumbers { slots });
+            let (reply, _) = self.meta.apply_own(core, take);
+            if reply.failure_errno != 0 {
+                return Err(Errno(reply.failure_errno as i32).into());
+            }
+            for (make, taken) in makes.into_iter().zip(&reply.parts) {
+                make.ino = taken.found;
+            }
+        }
+        Ok(parts)
     }
 
     /// Locks one of this group's own parts.
@@ -361,8 +425,13 @@ impl<'a> Transaction<'a> {
             let why = "the server is stopping".to_owned();
             return Err(Stop::Failed(Failed::Unavailable(why)));
         }
-        if !core.is_open(asked.session) {
+        if !asked.is_wanted(core) {
             return Err(Stop::Failed(Failed::Fenced("the session has ended".into())));
+        }
+        if core.state.restored() != self.restored {
+            // What others have prepared went with the time that was taken back. (Sessions end with that; the
+            // service's own changes have none.)
+            return Err(Stop::Again("a checkpoint was restored meanwhile".into()));
         }
         if let Some(failed) = core.commits.refusal() {
             return Err(Stop::Failed(failed));
@@ -393,9 +462,11 @@ impl<'a> Transaction<'a> {
             return Err(Errno(reply.failure_errno as i32).into());
         }
         reach(meta, "home-decides");
+        core.splits += u64::from(matches!(asked.op(), Some(Op::Split(_))));
         core.running.end(self.id);
         core.running.tells(self.id, meta.env.now());
         meta.retry_transaction(core, self.id);
+        crate::spread::begin(meta, core);
         let grants: Vec<Ino> = touched
             .iter()
             .filter(|touch| !touch.unlinking)
@@ -476,9 +547,10 @@ fn lock_own(
         let touched = core.state.touches(&entry);
         let since = wanted.since;
         // Who takes a name away says whether he has the inode open as everybody else does: the part has no
-        // place for it.
+        // place for it. The answer to who spreads a directory, or sets what its shards have, says nothing of
+        // these, and not what the directory's names are now.
         let session = match part.part {
-            Some(Kind::Drop(_)) => SessionId(0),
+            Some(Kind::Drop(_) | Kind::Spread(_) | Kind::Set(_)) => SessionId(0),
             _ => wanted.session,
         };
         if let Some(conflict) = changes::conflicts(meta, core, session, &entry, &touched, since) {

@@ -9,7 +9,7 @@ mod links;
 mod parts;
 mod running;
 
-pub(crate) use home::{Asked, begin, finish_decided};
+pub(crate) use home::{Asked, begin, do_own, finish_decided};
 pub(crate) use links::Links;
 pub(crate) use parts::{ask_in_doubt, on_finish, on_outcome, on_prepare, on_walk};
 pub(crate) use running::Running;

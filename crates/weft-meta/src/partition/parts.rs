@@ -17,8 +17,8 @@ use weft_wire::proto::{
     PrepareReply, PrepareRequest, WalkReply, WalkRequest, op::Op,
 };
 
-/// Parts of one request: more than any change has.
-const PARTS_MAX: usize = 8;
+/// Parts of one request: more than any change has, which has one for each shard of a directory and some.
+const PARTS_MAX: usize = weft_types::SHARDS_MAX + 8;
 /// Who has heard nothing of a transaction for this long asks. Most end within some milliseconds.
 const DOUBT_AFTER: Duration = Duration::from_millis(300);
 /// How often it is looked who has to ask.

@@ -142,6 +142,7 @@ fn own(meta: &Rc<Meta>, core: &mut Core, slot: Slot, attempt: Attempt) -> Result
     }
     core.slots.heard.remove(&slot);
     tracing::info!(%slot, %from, "a slot has come");
+    crate::spread::begin(meta, core);
     // Clients that have said who else they are.
     let known: Vec<(SessionId, Vec<u64>)> = core
         .sessions

@@ -64,6 +64,7 @@ pub(super) fn whole(state: &mut State) -> Result<(), String> {
                 inode.nlink != 0 || (directory.is_empty() && *ino != ROOT_INO),
                 "directory {ino} is removed but used"
             );
+            state.check_shards(*ino, directory)?;
         } else {
             // Other names may be other groups'.
             demand!(

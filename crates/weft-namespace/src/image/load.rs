@@ -12,6 +12,7 @@ use crate::ops::{self, setxattr};
 use crate::parts::{Foreign, Prepared, transaction_of};
 use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
 use crate::slots::{Arriving, Attempt, Given, SlotSet, slot_of};
+use crate::spread::Role;
 use crate::state::{Removed, State, Trim};
 use prost::Message;
 use std::collections::BTreeMap;
@@ -514,6 +515,7 @@ impl Loader {
             body,
         };
         self.state.put_inode(ino, inode);
+        self.state.note_splitting(ino);
         for holder in record.holders {
             let session = SessionId(holder);
             demand!(
@@ -602,6 +604,8 @@ impl Loader {
                 );
                 let mut directory = Directory::new(Ino(record.parent), policy);
                 directory.set_next_cookie(record.next_cookie);
+                directory.role = Role::of_image(&record.shards, record.border, record.shard)
+                    .ok_or_else(|| format!("the shards of directory {ino}"))?;
                 Body::Directory(Box::new(directory))
             }
             FileKind::Symlink => {
@@ -629,7 +633,8 @@ impl Loader {
         };
         for entry in &record.entries {
             let plain = matches!(Name::parse(&entry.name), Ok(Name::Plain(_)));
-            demand!(plain, "a name in directory {ino}");
+            let is_shard = directory.role.names(&entry.name) == Some(Ino(entry.ino));
+            demand!(plain || is_shard, "a name in directory {ino}");
             let allowed = FIRST_COOKIE..directory.next_cookie();
             demand!(
                 allowed.contains(&entry.cookie),

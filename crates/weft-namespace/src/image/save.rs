@@ -342,6 +342,9 @@ pub(crate) fn inode_record(state: &State, ino: Ino, inode: &Inode, shape: u32) -
             record.parent = directory.parent.0;
             record.policy = Some(directory.policy.to_proto());
             record.next_cookie = directory.next_cookie();
+            record.shards = directory.role.shards().iter().map(|it| it.0).collect();
+            record.border = directory.role.border();
+            record.shard = directory.role.shard().map_or(0, |shard| shard + 1);
         }
         Body::Symlink(target) => record.target = target.to_vec().into(),
         Body::Fifo | Body::Socket => {}

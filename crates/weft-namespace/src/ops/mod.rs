@@ -21,8 +21,8 @@ mod rename;
 pub(crate) mod repair;
 mod rmdir;
 mod set_lock;
-mod set_policy;
-mod setattr;
+pub(crate) mod set_policy;
+pub(crate) mod setattr;
 mod settled_size;
 pub(crate) mod setxattr;
 mod slots;
@@ -129,6 +129,9 @@ impl State {
             .as_ref()
             .and_then(|op| op.op.as_ref())
             .ok_or(Errno::EINVAL)?;
+        if self.is_misplaced(op) {
+            return Err(Errno::EREMCHG);
+        }
         match op {
             Op::Create(op) => {
                 let plan = create::check(self, ctx, op)?;
@@ -220,6 +223,9 @@ impl State {
             Op::Discard(op) => slots::discard(self, ctx, op),
             Op::Adopt(op) => slots::adopt(self, ctx, op),
             Op::Repair(op) => repair::apply(self, ctx, op),
+            // Done by several groups, or not at all.
+            Op::Spread(_) | Op::Split(_) => Err(Errno::EXDEV),
+            Op::TakeNumbers(op) => transactions::take_numbers(self, ctx, op),
         }
     }
 
@@ -304,7 +310,10 @@ impl State {
             | Op::Give(_)
             | Op::Own(_)
             | Op::Discard(_)
-            | Op::Adopt(_) => Ok(Vec::new()),
+            | Op::Adopt(_)
+            | Op::Spread(_)
+            | Op::Split(_)
+            | Op::TakeNumbers(_) => Ok(Vec::new()),
             Op::Prepare(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Commit(op) => Ok(transactions::touches(self, &op.parts)),
             Op::Finish(op) => Ok(transactions::finishes(self, op)),

@@ -82,7 +82,7 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Rename) -> Result<
     }
     let replaced = target.map(|(_, target)| state.get(target)).transpose()?;
     let replaced_directory = replaced.is_some_and(|inode| inode.is_directory());
-    if old_ino != new_ino {
+    if state.whole(old_ino) != state.whole(new_ino) {
         // Its ".." is rewritten.
         if is_directory {
             access::check(ctx.cred, moved, WRITE)?;
@@ -108,10 +108,8 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Rename) -> Result<
             target,
         });
     }
-    if let Some((_, target)) = target.filter(|_| replaced_directory)
-        && !state.directory(target)?.1.is_empty()
-    {
-        return Err(Errno::ENOTEMPTY);
+    if let Some((_, target)) = target.filter(|_| replaced_directory) {
+        state.check_goes_alone(target)?;
     }
     Ok(Plan::Move {
         source,

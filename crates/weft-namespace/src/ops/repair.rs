@@ -3,6 +3,7 @@
 //! Who asks has looked at several groups; a group sees its own part only. So each of these names what was seen
 //! here, and is refused with ESTALE when that is not so any more, and with EAGAIN while another group's
 //! transaction has it locked. No inode is removed, and no name of anything but a directory that has another one.
+//! What the shards of a spread directory are, and that it has them, is not changed.
 
 use super::Touch;
 use crate::directory::Directory;
@@ -10,6 +11,7 @@ use crate::errno::Errno;
 use crate::inode::{Body, Inode};
 use crate::names::Name;
 use crate::parts::Locked;
+use crate::spread::{Role, is_hidden};
 use crate::state::{Context, DIRECTORY_LINKS_MAX, LINKS_MAX, State};
 use weft_types::{Ino, ROOT_INO};
 use weft_wire::proto::repair::What;
@@ -104,8 +106,8 @@ impl State {
     ///
     /// # Errors
     /// ESTALE: it is not as it was seen. EAGAIN: another group's transaction has locked it. EEXIST: a name that was
-    /// to be made stands for something else. ENOTDIR: so does that of the directory for what has no name. EINVAL,
-    /// EMLINK, ENOSPC: it cannot be done at all.
+    /// to be made stands for something else. ENOTDIR: so does that of the directory for what has no name. EPERM: a
+    /// spread directory would lose a shard, or have another one. EINVAL, EMLINK, ENOSPC: it cannot be done at all.
     pub fn check_repair(&self, op: &proto::Repair) -> Result<(), Errno> {
         if is_locked(&self.locked, op) {
             return Err(Errno::EAGAIN);
@@ -145,6 +147,9 @@ impl State {
     fn check_entry_gone(&self, op: &RepairEntryGone) -> Result<(), Errno> {
         let (directory, ino) = (Ino(op.directory), Ino(op.ino));
         self.check_entry(directory, &op.name, ino)?;
+        if is_hidden(&op.name) {
+            return Err(Errno::EPERM);
+        }
         if op.absent {
             return match self.inodes.contains_key(&ino) {
                 true => Err(Errno::ESTALE),
@@ -184,11 +189,13 @@ impl State {
             if named.kind() != op.kind() {
                 return Err(Errno::EINVAL);
             }
-            if let Body::Directory(named) = &named.body
-                && named.parent != parent
-                && op.change == 0
-            {
-                return Err(Errno::ESTALE);
+            if let Body::Directory(named) = &named.body {
+                if matches!(named.role, Role::Shard(_)) {
+                    return Err(Errno::EPERM);
+                }
+                if named.parent != parent && op.change == 0 {
+                    return Err(Errno::ESTALE);
+                }
             }
         } else if op.change != 0 {
             return Err(Errno::ESTALE);
@@ -226,8 +233,14 @@ impl State {
     fn check_parent(&self, op: &RepairParent) -> Result<(), Errno> {
         let (ino, parent) = (Ino(op.ino), Ino(op.parent));
         let inode = self.seen(ino, op.change)?;
-        if !inode.is_directory() || inode.nlink == 0 {
+        let Body::Directory(directory) = &inode.body else {
             return Err(Errno::ESTALE);
+        };
+        if inode.nlink == 0 {
+            return Err(Errno::ESTALE);
+        }
+        if matches!(directory.role, Role::Shard(_)) {
+            return Err(Errno::EPERM);
         }
         match ino == ROOT_INO {
             true if parent != ROOT_INO => return Err(Errno::EINVAL),

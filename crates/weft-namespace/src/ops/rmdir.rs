@@ -20,9 +20,7 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Rmdir) -> Result<P
     };
     let (cookie, victim) = directory.find(name).ok_or(Errno::ENOENT)?;
     state.check_may_delete(ctx.cred, parent, victim, true)?;
-    if !state.directory(victim)?.1.is_empty() {
-        return Err(Errno::ENOTEMPTY);
-    }
+    state.check_goes_alone(victim)?;
     Ok(Plan { victim, cookie })
 }
 

@@ -7,16 +7,26 @@ use crate::inode::{Body, Inode};
 use crate::layouts::{DEFAULT_POLICY, merge_policy};
 use crate::state::{Context, State};
 use weft_types::{Ino, ROOT_INO};
-use weft_wire::proto::{self, OpReply};
+use weft_wire::proto::{self, Cred, OpReply};
 
 pub(super) fn check(
     state: &State,
     ctx: &Context,
     op: &proto::SetPolicy,
 ) -> Result<EffectivePolicy, Errno> {
+    state.check_stands_alone(Ino(op.ino))?;
+    check_set(state, ctx.cred, op)
+}
+
+/// The same, whoever is to do it.
+pub(crate) fn check_set(
+    state: &State,
+    cred: &Cred,
+    op: &proto::SetPolicy,
+) -> Result<EffectivePolicy, Errno> {
     let ino = Ino(op.ino);
     let (inode, directory) = state.directory(ino)?;
-    if !access::owns(ctx.cred, inode) {
+    if !access::owns(cred, inode) {
         return Err(Errno::EPERM);
     }
     let inherited = match state.directory(directory.parent) {

@@ -8,7 +8,7 @@ use crate::state::{Context, State};
 use weft_types::{BLOCK_BYTES, FILE_BYTES_MAX, Ino};
 use weft_wire::proto::{self, OpReply};
 
-pub(super) enum Plan {
+pub(crate) enum Plan {
     /// Asked for by an application.
     Set {
         mode: u16,
@@ -27,12 +27,21 @@ pub(super) enum Plan {
 }
 
 pub(super) fn check(state: &State, ctx: &Context, op: &proto::Setattr) -> Result<Plan, Errno> {
-    let inode = state.get(Ino(op.ino))?;
+    state.get(Ino(op.ino))?;
     let atime = stamp(ctx, op.atime.as_ref(), op.atime_now)?;
     let mtime = stamp(ctx, op.mtime.as_ref(), op.mtime_now)?;
     if op.owed {
         return check_owed(state, ctx, op, atime, mtime);
     }
+    state.check_stands_alone(Ino(op.ino))?;
+    check_set(state, ctx, op)
+}
+
+/// The same for what an application asks for, whoever is to do it.
+pub(crate) fn check_set(state: &State, ctx: &Context, op: &proto::Setattr) -> Result<Plan, Errno> {
+    let inode = state.get(Ino(op.ino))?;
+    let atime = stamp(ctx, op.atime.as_ref(), op.atime_now)?;
+    let mtime = stamp(ctx, op.mtime.as_ref(), op.mtime_now)?;
     if op.allocated.is_some() || op.allocated_more.is_some() {
         return Err(Errno::EINVAL);
     }

@@ -4,11 +4,12 @@
 use super::Touch;
 use crate::errno::Errno;
 use crate::parts::{Prepared, transaction_of};
-use crate::slots::SlotSet;
+use crate::slots::{SlotSet, slot_of};
 use crate::state::{Context, State};
-use weft_types::{FIRST_GROUP, GroupId, Ino, ROOT_INO, SLOTS, SessionId, TransactionId};
+use std::collections::BTreeSet;
+use weft_types::{FIRST_GROUP, GroupId, Ino, ROOT_INO, SLOTS, SessionId, Slot, TransactionId};
 use weft_wire::proto::part::{Part as Kind, Tells};
-use weft_wire::proto::{self, Attr, OpReply, Part};
+use weft_wire::proto::{self, Attr, OpReply, Part, PartReply};
 
 /// The name space gets its place among those of the groups.
 pub(super) fn found(state: &mut State, ctx: &Context, op: &proto::Found) -> Result<OpReply, Errno> {
@@ -41,7 +42,10 @@ pub(super) fn prepare(
     ctx.check_service()?;
     let by = transaction_of(op.transaction.as_ref()).ok_or(Errno::EINVAL)?;
     let is_own = by.home == state.group;
-    if is_own || op.parts.iter().filter(|part| makes(part)).count() > 1 {
+    let slots: Vec<u32> = op.parts.iter().filter_map(made_in).collect();
+    // Each gets the next number of its slot.
+    let are_different = slots.iter().collect::<BTreeSet<_>>().len() == slots.len();
+    if is_own || !are_different {
         return Err(Errno::EINVAL);
     }
     let mut replies = Vec::with_capacity(op.parts.len());
@@ -70,8 +74,41 @@ pub(super) fn prepare(
     })
 }
 
-fn makes(part: &Part) -> bool {
-    matches!(part.part, Some(Kind::Make(_)))
+/// The slot in which a part makes a directory.
+fn made_in(part: &Part) -> Option<u32> {
+    match &part.part {
+        Some(Kind::Make(make)) => Some(make.slot),
+        _ => None,
+    }
+}
+
+/// Numbers for directories that this group is to make as the home of a transaction.
+pub(super) fn take_numbers(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::TakeNumbers,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let slots: Option<Vec<Slot>> = op.slots.iter().map(|slot| slot_of(*slot)).collect();
+    let slots = slots.ok_or(Errno::EINVAL)?;
+    let are_different = slots.iter().collect::<BTreeSet<_>>().len() == slots.len();
+    if !are_different || !slots.iter().all(|slot| state.slots.has(*slot)) {
+        return Err(Errno::EINVAL);
+    }
+    let inos: Option<Vec<Ino>> = slots.iter().map(|slot| state.next_ino(*slot)).collect();
+    let inos = inos.ok_or(Errno::ENOSPC)?;
+    let taken = inos.iter().map(|ino| PartReply {
+        found: ino.0,
+        ..PartReply::default()
+    });
+    let reply = OpReply {
+        parts: taken.collect(),
+        ..OpReply::default()
+    };
+    for ino in inos {
+        state.use_ino(ino);
+    }
+    Ok(reply)
 }
 
 /// This group's own transaction is done, for all.
@@ -80,13 +117,13 @@ pub(super) fn commit(
     ctx: &Context,
     op: &proto::Commit,
 ) -> Result<OpReply, Errno> {
-    ctx.check_session()?;
     let id = transaction_of(op.transaction.as_ref()).ok_or(Errno::EINVAL)?;
     if id.home != state.group || state.decided.contains_key(&id) {
         return Err(Errno::EINVAL);
     }
     for part in &op.parts {
-        if makes(part) || state.locked.against(part, id).is_some() {
+        let is_numberless = matches!(&part.part, Some(Kind::Make(make)) if make.ino == 0);
+        if is_numberless || state.locked.against(part, id).is_some() {
             return Err(Errno::EAGAIN);
         }
         state.check_part_at(ctx.cred, part, ctx.now)?;
@@ -179,6 +216,10 @@ pub(super) fn touches(state: &State, parts: &[Part]) -> Vec<Touch> {
         Kind::Add(part) => Some(Touch::change(Ino(part.ino))),
         Kind::Move(part) => Some(Touch::change(Ino(part.ino))),
         Kind::Make(part) => (part.ino != 0).then(|| Touch::change(Ino(part.ino))),
+        Kind::Spread(part) => Some(Touch::change(Ino(part.ino))),
+        Kind::Set(part) => Some(Touch::change(Ino(part.ino))),
+        Kind::Take(part) => Some(Touch::change(Ino(part.ino))),
+        Kind::Put(part) => Some(Touch::change(Ino(part.ino))),
     });
     touched.collect()
 }

@@ -7,6 +7,7 @@ use crate::errno::Errno;
 use crate::inode::{Body, Inode, Stamp};
 use crate::layouts::{DEFAULT_POLICY, merge_policy};
 use crate::names::Name;
+use crate::spread::{self, Role};
 use crate::state::{DIRECTORY_LINKS_MAX, LINKS_MAX, State};
 use weft_types::{Ino, ROOT_INO, SLOTS, Slot};
 use weft_wire::proto::part::Part as Kind;
@@ -33,7 +34,11 @@ impl State {
         let attr = match of(part).ok_or(Errno::EINVAL)? {
             Kind::Name(part) => return self.check_name(cred, part),
             Kind::Make(part) => self.check_make(part, now)?,
-            Kind::Drop(part) => self.check_drop(cred, part, now)?,
+            Kind::Drop(part) => return self.check_drop(cred, part, now),
+            Kind::Spread(part) => self.check_spread(cred, part, now)?,
+            Kind::Set(part) => self.check_set(part, now)?,
+            Kind::Take(part) => self.check_take(part)?,
+            Kind::Put(part) => self.check_put(part)?,
             Kind::Add(part) => self.check_add(part, now)?,
             Kind::Move(part) => self.check_move(cred, part, now)?,
         };
@@ -55,6 +60,9 @@ impl State {
             return Err(Errno::EINVAL);
         };
         let goes = FileKind::try_from(part.kind).map_err(|_| Errno::EINVAL)?;
+        if self.has_in_shard(Ino(part.directory), name) {
+            return Err(Errno::EREMCHG);
+        }
         let found = directory.find(name).map(|(_, ino)| ino);
         match part.expected {
             Some(0) if found.is_some() => return Err(Errno::EEXIST),
@@ -87,7 +95,8 @@ impl State {
             found: found.map_or(0, |ino| ino.0),
             found_kind: kind.unwrap_or_default() as i32,
             exempt: is_exempt(cred, inode),
-            attr: None,
+            shard_of: directory.role.shard().map_or(0, |_| directory.parent.0),
+            ..PartReply::default()
         })
     }
 
@@ -98,14 +107,19 @@ impl State {
         if !self.slots.has(slot) {
             return Err(Errno::ESTALE);
         }
-        let ino = self.next_ino(slot).ok_or(Errno::ENOSPC)?;
-        if parent == ino {
+        let ino = match part.ino {
+            0 => self.next_ino(slot).ok_or(Errno::ENOSPC)?,
+            // It was taken for this.
+            number => Ino(number),
+        };
+        let is_free = part.ino == 0 || self.is_taken_number(ino) && ino.slot() == slot;
+        if parent == ino || !is_free {
             return Err(Errno::EINVAL);
         }
         Ok(inode.attr(ino))
     }
 
-    fn check_drop(&self, cred: &Cred, part: &DropPart, now: Stamp) -> Result<Attr, Errno> {
+    fn check_drop(&self, cred: &Cred, part: &DropPart, now: Stamp) -> Result<PartReply, Errno> {
         let ino = Ino(part.ino);
         let inode = self.get(ino)?;
         if inode.nlink == 0 {
@@ -116,12 +130,17 @@ impl State {
             (true, false) => return Err(Errno::ENOTDIR),
             (false, true) => return Err(Errno::EISDIR),
             _ if ino == ROOT_INO => return Err(Errno::EBUSY),
-            (true, true) if !self.directory(ino)?.1.is_empty() => return Err(Errno::ENOTEMPTY),
+            (true, true) if !self.directory(ino)?.1.is_vacant() => return Err(Errno::ENOTEMPTY),
             _ => {}
         }
         let mut attr = touched(inode, ino, now);
         attr.nlink = if part.as_directory { 0 } else { attr.nlink - 1 };
-        Ok(attr)
+        attr.shards = 0;
+        Ok(PartReply {
+            attr: Some(attr),
+            shards: inode.shards().iter().map(|shard| shard.0).collect(),
+            ..PartReply::default()
+        })
     }
 
     fn check_add(&self, part: &AddPart, now: Stamp) -> Result<Attr, Errno> {
@@ -156,6 +175,7 @@ impl State {
         // Its ".." is rewritten.
         if let Ok((_, directory)) = self.directory(ino)
             && directory.parent != Ino(part.parent)
+            && !part.within
         {
             access::check(cred, inode, WRITE)?;
         }
@@ -168,6 +188,11 @@ pub(super) fn made(part: &MakePart, now: Stamp) -> Option<(Inode, Ino)> {
     let policy = merge_policy(part.policy.as_ref()?, DEFAULT_POLICY).ok()?;
     let mode = u16::try_from(part.mode).ok();
     let parent = Ino(part.parent);
+    let mut directory = Directory::new(parent, policy);
+    if part.shard != 0 {
+        directory.role = Role::of_image(&[], 0, part.shard)?;
+        directory.set_next_cookie(spread::first_cookie(part.shard - 1));
+    }
     let inode = Inode {
         mode: mode.filter(|mode| mode & !0o7777 == 0)?,
         nlink: 2,
@@ -177,7 +202,7 @@ pub(super) fn made(part: &MakePart, now: Stamp) -> Option<(Inode, Ino)> {
         mtime: now,
         ctime: now,
         change: 1,
-        body: Body::Directory(Box::new(Directory::new(parent, policy))),
+        body: Body::Directory(Box::new(directory)),
     };
     (parent.0 != 0).then_some((inode, parent))
 }
@@ -196,7 +221,7 @@ fn check_owner(cred: &Cred, inode: &Inode, exempt: bool) -> Result<(), Errno> {
 }
 
 /// As it is once its names have changed.
-fn touched(inode: &Inode, ino: Ino, now: Stamp) -> Attr {
+pub(super) fn touched(inode: &Inode, ino: Ino, now: Stamp) -> Attr {
     let mut attr = inode.attr(ino);
     attr.ctime = Some(now.to_proto());
     attr.change += 1;
@@ -222,6 +247,7 @@ impl State {
             gid,
             policy: Some(directory.policy.to_proto()),
             ino: 0,
+            shard: 0,
         })
     }
 

@@ -25,6 +25,10 @@ impl State {
                 self.attr(ino)
             }
             Kind::Drop(part) => self.drop_link(Ino(part.ino), now, None),
+            Kind::Spread(part) => self.do_spread(part, now),
+            Kind::Set(part) => self.do_set(part, now),
+            Kind::Take(part) => self.do_take(part),
+            Kind::Put(part) => self.do_put(part),
             Kind::Add(part) => {
                 let inode = self.get_mut(Ino(part.ino))?;
                 inode.nlink += 1;
@@ -35,7 +39,9 @@ impl State {
             Kind::Move(part) => {
                 let ino = Ino(part.ino);
                 self.set_parent(ino, Ino(part.parent));
-                self.get_mut(ino)?.touch(now);
+                if !part.quiet {
+                    self.get_mut(ino)?.touch(now);
+                }
                 self.attr(ino)
             }
         }

@@ -3,8 +3,9 @@
 //! A transaction locks what its parts have checked, so that they can take effect whatever happens
 //! meanwhile. Nobody waits here: who meets another's lock is told whose it is.
 
+use crate::spread;
 use std::collections::BTreeMap;
-use weft_types::{Ino, Slot, TransactionId};
+use weft_types::{Ino, Slot, TransactionId, name_hash};
 use weft_wire::proto::part::Part as Kind;
 use weft_wire::proto::{self, NamePart};
 
@@ -19,6 +20,14 @@ enum Fate {
     Added,
     /// It comes to be in another directory.
     Moved,
+    /// Its entries are about to be in shards.
+    Spread,
+    /// Who may do what in it is about to change.
+    Set,
+    /// Entries, whose names have hashes from the first on and below the second, are about to go to a shard.
+    Taken(u64, u64),
+    /// Entries are about to come.
+    Put,
 }
 
 /// Names and inodes that transactions have locked.
@@ -62,14 +71,24 @@ impl Locked {
             Kind::Name(name) => {
                 let directory = Ino(name.directory);
                 let named = self.names.get(&key(name)).and_then(other);
-                named.or_else(|| self.in_fate(directory, is_vanishing).filter(|it| *it != by))
+                let bars = |fate| bars_name(fate, &name.name);
+                named.or_else(|| self.in_fate(directory, bars).filter(|it| *it != by))
             }
             kind => {
                 let (ino, fate) = fate(kind)?;
                 let held = self.inodes.get(&ino);
                 let held = held.and_then(|(holder, _)| other(holder));
-                let within = || self.names_in(ino).find(|holder| *holder != by);
-                held.or_else(|| within().filter(|_| fate == Fate::Dropped))
+                let needs = |name: &[u8]| match fate {
+                    Fate::Dropped | Fate::Spread => true,
+                    Fate::Taken(..) => bars_name(fate, name),
+                    _ => false,
+                };
+                let within = || {
+                    let mut names = self.all_in(ino);
+                    let of_another = names.find(|(name, holder)| **holder != by && needs(name));
+                    of_another.map(|(_, holder)| *holder)
+                };
+                held.or_else(within)
             }
         }
     }
@@ -87,18 +106,22 @@ impl Locked {
         self.inodes.get(&ino).map(|(holder, _)| *holder)
     }
 
-    /// Who has locked this name, or is about to take its directory away (or to make it).
+    /// Who has locked this name, or all names of its directory.
     pub(crate) fn name(&self, directory: Ino, name: &[u8]) -> Option<TransactionId> {
         let named = self.names.get(&(directory, name.into())).copied();
-        named.or_else(|| self.in_fate(directory, is_vanishing))
+        named.or_else(|| self.in_fate(directory, |fate| bars_name(fate, name)))
     }
 
     /// Who has locked names in the directory; one of them each time it has.
     pub(crate) fn names_in(&self, directory: Ino) -> impl Iterator<Item = TransactionId> + '_ {
+        self.all_in(directory).map(|(_, holder)| *holder)
+    }
+
+    fn all_in(&self, directory: Ino) -> impl Iterator<Item = (&[u8], &TransactionId)> + '_ {
         let from = (directory, Box::default());
         let rest = self.names.range(from..);
         rest.take_while(move |((of, _), _)| *of == directory)
-            .map(|(_, holder)| *holder)
+            .map(|((_, name), holder)| (&**name, holder))
     }
 
     /// Who is about to move the directory.
@@ -112,8 +135,16 @@ impl Locked {
     }
 }
 
-fn is_vanishing(fate: Fate) -> bool {
-    matches!(fate, Fate::Dropped | Fate::Made)
+/// A name in it can neither be looked at nor changed.
+fn bars_name(fate: Fate, name: &[u8]) -> bool {
+    match fate {
+        Fate::Dropped | Fate::Made | Fate::Spread | Fate::Set | Fate::Put => true,
+        Fate::Taken(from, to) => {
+            let hash = name_hash(name);
+            hash >= from && spread::is_below(hash, to)
+        }
+        Fate::Added | Fate::Moved => false,
+    }
 }
 
 pub(super) fn of(part: &proto::Part) -> Option<&Kind> {
@@ -130,6 +161,10 @@ fn fate(kind: &Kind) -> Option<(Ino, Fate)> {
         Kind::Drop(drop) => Some((Ino(drop.ino), Fate::Dropped)),
         Kind::Add(add) => Some((Ino(add.ino), Fate::Added)),
         Kind::Move(moved) => Some((Ino(moved.ino), Fate::Moved)),
+        Kind::Spread(spread) => Some((Ino(spread.ino), Fate::Spread)),
+        Kind::Set(set) => Some((Ino(set.ino), Fate::Set)),
+        Kind::Take(take) => Some((Ino(take.ino), Fate::Taken(take.from, take.to))),
+        Kind::Put(put) => Some((Ino(put.ino), Fate::Put)),
         Kind::Name(_) => None,
     }
 }

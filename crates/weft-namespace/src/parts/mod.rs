@@ -10,6 +10,8 @@ mod effect;
 mod locked;
 mod plan;
 mod spans;
+mod split;
+mod spread;
 mod walk;
 
 pub use locked::Locked;

@@ -33,6 +33,8 @@ struct Renaming {
     source: Ino,
     kind: FileKind,
     exempt: bool,
+    /// The directory that the old name's is a shard of, or itself.
+    whole: Ino,
     target: Ino,
     target_kind: FileKind,
 }
@@ -45,6 +47,15 @@ enum Stage {
     Naming,
     /// Those of a removal.
     Removing,
+    /// The shards of a directory that goes; then the rest of these is to be walked.
+    Emptying(Vec<(Ino, Ino)>),
+    /// A directory that is to be spread is being locked; then these are made.
+    Spreading(Vec<proto::Part>),
+    /// Its shards are.
+    Sharding,
+    /// All that there is: what a spread directory has in common with its shards is set, or entries of it go to
+    /// a shard.
+    Only,
     /// The new name is: it has to be known what stands there.
     NewName(Renaming),
     /// The old name, what moves, and what is replaced.
@@ -62,6 +73,8 @@ pub struct Plan {
     stage: Stage,
     /// What the home's name comes to stand for, once that is known.
     names: Option<Attr>,
+    /// The shards of the directory that is spread, once these are known.
+    shards: Vec<u64>,
 }
 
 fn part(tells: Tells, kind: Kind) -> proto::Part {
@@ -78,10 +91,14 @@ impl Plan {
     /// # Errors
     /// Those of the change.
     pub fn begin(state: &State, cred: &Cred, op: &Op) -> Result<(Plan, Step), Errno> {
+        if state.is_misplaced(op) {
+            return Err(Errno::EREMCHG);
+        }
         let (stage, parts) = match op {
             Op::Create(op) => {
-                let (parent, name) = (Ino(op.parent), plain(&op.name, Errno::EEXIST)?);
+                let parent = Ino(op.parent);
                 state.searchable(cred, parent)?;
+                let name = plain(&op.name, Errno::EEXIST)?;
                 let slot = State::directory_slot(parent, name);
                 let make = MakePart {
                     slot: u32::from(slot.0),
@@ -98,6 +115,7 @@ impl Plan {
                 (Stage::Making(make), vec![named])
             }
             Op::Link(op) => {
+                state.searchable(cred, Ino(op.parent))?;
                 plain(&op.name, Errno::EEXIST)?;
                 let named = NamePart {
                     directory: op.parent,
@@ -111,6 +129,7 @@ impl Plan {
                 (Stage::Naming, vec![named, added])
             }
             Op::Unlink(op) => {
+                state.searchable(cred, Ino(op.parent))?;
                 plain(&op.name, Errno::EISDIR)?;
                 (
                     Stage::Removing,
@@ -118,6 +137,7 @@ impl Plan {
                 )
             }
             Op::Rmdir(op) => {
+                state.searchable(cred, Ino(op.parent))?;
                 let dots = match Name::parse(&op.name)? {
                     Name::Dot => Errno::EINVAL,
                     Name::Plain(_) | Name::DotDot => Errno::ENOTEMPTY,
@@ -132,9 +152,20 @@ impl Plan {
                 let (renaming, parts) = renaming(state, cred, op)?;
                 (Stage::NewName(renaming), parts)
             }
+            Op::Spread(op) => {
+                let (spread, shards) = state.spreading(cred, op)?;
+                (Stage::Spreading(shards), vec![spread])
+            }
+            Op::Setattr(op) => (Stage::Only, state.setting(cred, op)?),
+            Op::SetPolicy(op) => (Stage::Only, state.setting_policy(cred, op)?),
+            Op::Split(op) => (Stage::Only, state.split(Ino(op.ino))?),
             _ => return Err(Errno::EINVAL),
         };
-        let plan = Plan { stage, names: None };
+        let plan = Plan {
+            stage,
+            names: None,
+            shards: Vec::new(),
+        };
         Ok((plan, Step::Prepare(parts)))
     }
 
@@ -149,6 +180,10 @@ impl Plan {
             Some(Kind::Drop(part)) => Ino(part.ino).slot(),
             Some(Kind::Add(part)) => Ino(part.ino).slot(),
             Some(Kind::Move(part)) => Ino(part.ino).slot(),
+            Some(Kind::Spread(part)) => Ino(part.ino).slot(),
+            Some(Kind::Set(part)) => Ino(part.ino).slot(),
+            Some(Kind::Take(part)) => Ino(part.ino).slot(),
+            Some(Kind::Put(part)) => Ino(part.ino).slot(),
             None => weft_types::Slot(0),
         }
     }
@@ -168,12 +203,27 @@ impl Plan {
                 self.names = Some(replies.last().and_then(|it| it.attr).ok_or(Errno::EINVAL)?);
                 Ok(Step::Decide)
             }
-            Stage::Removing => Ok(Step::Decide),
+            Stage::Removing => Ok(self.empty(replies, Vec::new())),
+            Stage::Emptying(walks) => Ok(self.walk(walks)),
+            Stage::Spreading(shards) => {
+                self.stage = Stage::Sharding;
+                Ok(Step::Prepare(shards))
+            }
+            Stage::Sharding => {
+                let made = replies.iter().map(|reply| reply.attr.map(|attr| attr.ino));
+                self.shards = made.collect::<Option<_>>().ok_or(Errno::EINVAL)?;
+                Ok(Step::Decide)
+            }
+            Stage::Only => Ok(Step::Decide),
             Stage::NewName(mut renaming) => {
                 let found = reply(0)?;
                 renaming.target = Ino(found.found);
                 renaming.target_kind = found.found_kind();
-                Ok(self.after_new_name(renaming, found.exempt))
+                let whole = match found.shard_of {
+                    0 => Ino(renaming.op.new_parent),
+                    whole => Ino(whole),
+                };
+                Ok(self.after_new_name(renaming, found.exempt, whole))
             }
             Stage::Rest(renaming) => {
                 let is_directory = |kind| kind == FileKind::Directory;
@@ -193,7 +243,7 @@ impl Plan {
                     kind: renaming.target_kind as i32,
                     ..Attr::default()
                 });
-                Ok(self.walk(walks))
+                Ok(self.empty(replies, walks))
             }
             Stage::Same => {
                 let attr = reply(0)?.attr;
@@ -221,6 +271,11 @@ impl Plan {
 
     /// The home's own parts as they take effect, now that all is known.
     pub fn completed(&self, own: &mut [proto::Part]) {
+        for part in own.iter_mut() {
+            if let Some(Kind::Spread(spread)) = &mut part.part {
+                spread.shards.clone_from(&self.shards);
+            }
+        }
         let Some(attr) = &self.names else { return };
         let mut names = own.iter_mut().filter_map(|part| match &mut part.part {
             Some(Kind::Name(name)) => Some(name),
@@ -234,6 +289,17 @@ impl Plan {
         }
     }
 
+    /// The shards of a directory that goes go with it.
+    fn empty(&mut self, replies: &[PartReply], walks: Vec<(Ino, Ino)>) -> Step {
+        let shards = replies.iter().flat_map(|reply| &reply.shards);
+        let shards: Vec<u64> = shards.copied().collect();
+        if shards.is_empty() {
+            return self.walk(walks);
+        }
+        self.stage = Stage::Emptying(walks);
+        Step::Prepare(super::spread::drops(&shards))
+    }
+
     fn walk(&mut self, mut walks: Vec<(Ino, Ino)>) -> Step {
         match walks.pop() {
             Some((from, sought)) => {
@@ -244,7 +310,13 @@ impl Plan {
         }
     }
 
-    fn after_new_name(&mut self, renaming: Renaming, is_target_exempt: bool) -> Step {
+    fn after_new_name(
+        &mut self,
+        renaming: Renaming,
+        is_target_exempt: bool,
+        new_whole: Ino,
+    ) -> Step {
+        let within = renaming.whole == new_whole;
         let (op, source, target) = (&renaming.op, renaming.source, renaming.target);
         if target == source {
             self.stage = Stage::Same;
@@ -252,6 +324,8 @@ impl Plan {
                 ino: source.0,
                 parent: 0,
                 exempt: true,
+                within,
+                quiet: false,
             };
             return Step::Prepare(vec![part(Tells::Attr, Kind::Move(stays))]);
         }
@@ -259,6 +333,8 @@ impl Plan {
             ino: source.0,
             parent: op.new_parent,
             exempt: renaming.exempt,
+            within,
+            quiet: false,
         };
         let from = NamePart {
             directory: op.parent,
@@ -276,6 +352,8 @@ impl Plan {
                     ino: target.0,
                     parent: op.parent,
                     exempt: is_target_exempt,
+                    within,
+                    quiet: false,
                 }),
                 false => Kind::Drop(DropPart {
                     ino: target.0,
@@ -370,6 +448,7 @@ fn renaming(
         source,
         kind,
         exempt: state.is_exempt_in(cred, Ino(op.parent)),
+        whole: state.whole(Ino(op.parent)),
         target: Ino(0),
         target_kind: FileKind::Unspecified,
     };

@@ -8,6 +8,9 @@ use weft_wire::proto::{FileKind, Rename};
 impl State {
     /// Whether a change has to be done by several groups: part of what it touches is another's.
     pub fn spans_groups(&self, op: &Op) -> bool {
+        if self.concerns_shards(op) {
+            return true;
+        }
         if self.slots.is_all() {
             return false;
         }

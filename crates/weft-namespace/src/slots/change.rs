@@ -81,6 +81,7 @@ impl State {
         let slot = ino.slot();
         let names = match &inode.body {
             Body::Directory(directory) => {
+                self.splitting.remove(&ino);
                 self.counts.directories -= 1;
                 self.counts.inhabited -= u64::from(!directory.is_empty());
                 for (_, entry) in directory.after(0) {
@@ -134,6 +135,7 @@ impl State {
             }
             self.inodes.insert(ino, inode);
         }
+        self.splitting.append(&mut part.splitting);
         self.xattrs.append(&mut part.xattrs);
         self.trims.append(&mut part.trims);
         self.reserved.append(&mut part.reserved);

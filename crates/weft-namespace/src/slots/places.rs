@@ -79,6 +79,8 @@ impl State {
             Op::Setxattr(op) => places.add(Ino(op.ino)),
             Op::Removexattr(op) => places.add(Ino(op.ino)),
             Op::SetPolicy(op) => places.add(Ino(op.ino)),
+            Op::Spread(op) => places.add(Ino(op.ino)),
+            Op::Split(op) => places.add(Ino(op.ino)),
             Op::SetLock(op) => places.add(Ino(op.ino)),
             Op::WriteLease(op) => places.add(Ino(op.ino)),
             Op::DropLease(op) => places.add(Ino(op.ino)),

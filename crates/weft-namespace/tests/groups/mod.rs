@@ -7,11 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_namespace::{
     Attempt, Errno, Hashes, Key, Locked, Plan, State, Step, Walk, told, transaction_to,
 };
-use weft_types::{Epoch, GroupId, Ino, ROOT_INO, SLOTS, Slot, TransactionId};
+use weft_types::{
+    Epoch, GroupId, Ino, ROOT_INO, SLOTS, Slot, TransactionId, name_hash, shard_of_hash,
+};
 use weft_wire::proto::op::Op;
+use weft_wire::proto::part::Part as Kind;
 use weft_wire::proto::{
     self, AddPair, Attr, Commit, Cred, Entry, FileKind, Finish, Forget, Found, OpReply,
-    OpenSession, Part, PartReply, Prepare, SlotPiece, SlotRange, Time, Told,
+    OpenSession, Part, PartReply, Prepare, SlotPiece, SlotRange, TakeNumbers, Time, Told,
 };
 
 pub fn user(uid: u32) -> Cred {
@@ -74,6 +77,8 @@ pub struct Groups {
     pub clock: i64,
     /// Who has each slot.
     pub owners: Vec<usize>,
+    /// How often each one had entries of a directory go to a shard.
+    pub splits: Vec<u64>,
     number: u64,
 }
 
@@ -128,6 +133,7 @@ impl Groups {
     pub fn of_members(members: Vec<Member>) -> Groups {
         Groups {
             own: vec![Locked::default(); members.len()],
+            splits: vec![0; members.len()],
             owners: (0..usize::from(SLOTS))
                 .map(|slot| slot % members.len())
                 .collect(),
@@ -220,6 +226,9 @@ impl Groups {
             Op::Rmdir(op) => op.parent,
             Op::Rename(op) => op.parent,
             Op::Setattr(op) => op.ino,
+            Op::SetPolicy(op) => op.ino,
+            Op::Spread(op) => op.ino,
+            Op::Split(op) => op.ino,
             _ => panic!("not one of these"),
         };
         self.group_of(Ino(ino).slot())
@@ -364,6 +373,16 @@ impl Groups {
 
     fn prepare(&mut self, running: &mut Running, part: &Part) -> Result<PartReply, Errno> {
         let group = self.group_of(Plan::place(part));
+        let mut part = part.clone();
+        if let Some(Kind::Make(make)) = &mut part.part
+            && group == running.home
+        {
+            let take = TakeNumbers {
+                slots: vec![make.slot],
+            };
+            make.ino = self.members[group].own(Op::TakeNumbers(take)).parts[0].found;
+        }
+        let part = &part;
         let state = &self.members[group].state;
         if self.own[group].against(part, running.id).is_some()
             || state.locked_against(part, running.id).is_some()
@@ -390,7 +409,7 @@ impl Groups {
         running
             .told
             .extend(told(std::slice::from_ref(part), &reply.parts));
-        Ok(reply.parts[0])
+        Ok(reply.parts[0].clone())
     }
 
     fn decide(&mut self, running: &mut Running) {
@@ -408,6 +427,7 @@ impl Groups {
         let op = Op::Commit(commit);
         let reply = self.members[home].apply(self.clock, session, &running.cred, op);
         assert_eq!(reply.failure_errno, 0, "what is locked has changed");
+        self.splits[home] += u64::from(matches!(running.op, Op::Split(_)));
         self.own[home].free(running.id);
         running.reply = Some(reply);
         running.is_over = running.others.is_empty();
@@ -443,20 +463,24 @@ impl Groups {
         let mut all: BTreeMap<u64, Attr> = BTreeMap::new();
         let mut names: BTreeMap<u64, u32> = BTreeMap::new();
         let mut rest = vec![ROOT_INO.0];
+        let mut shards = 0;
         while let Some(ino) = rest.pop() {
-            let attr = self.attr(ino);
+            let attr = self.whole_attr(ino);
             assert!(all.insert(ino, attr).is_none(), "{ino} is in two places");
-            let entries = self.of(ino).readdir(&user(0), Ino(ino), 0, 1_000).unwrap();
+            let entries = self.entries(ino);
+            shards += self.shards(ino).len();
             let mut directories = 2;
-            for entry in entries.0 {
+            for entry in entries {
                 let child = self.attr(entry.ino);
                 assert_eq!(entry.kind, child.kind, "{entry:?}");
                 *names.entry(entry.ino).or_default() += 1;
                 if child.kind() == FileKind::Directory {
                     directories += 1;
                     let up = self.of(entry.ino).lookup(&user(0), Ino(entry.ino), b"..");
-                    let up = up.unwrap().unwrap().attr.unwrap();
-                    assert_eq!(up.ino, ino, "the parent of {}", entry.ino);
+                    let up = up.unwrap().unwrap().attr.unwrap().ino;
+                    let of_shard = self.of(up).inode(Ino(up)).unwrap().shard_of;
+                    let up = if of_shard == 0 { up } else { of_shard };
+                    assert_eq!(up, ino, "the parent of {}", entry.ino);
                     rest.push(entry.ino);
                 } else {
                     all.insert(entry.ino, child);
@@ -474,8 +498,80 @@ impl Groups {
             .iter()
             .map(|member| member.state.statistics().inodes)
             .sum();
-        assert_eq!(all.len() as u64, count, "inodes that nothing names");
+        let found = (all.len() + shards) as u64;
+        assert_eq!(found, count, "inodes that nothing names");
         all
+    }
+
+    /// The shards of a directory, which are as it is.
+    pub fn shards(&self, ino: u64) -> Vec<u64> {
+        let whole = self.of(ino).inode(Ino(ino)).unwrap();
+        let attr = whole.attr.unwrap();
+        assert_eq!(attr.shards as usize, whole.shards.len());
+        for shard in &whole.shards {
+            let inode = self.of(*shard).inode(Ino(*shard)).unwrap();
+            let of_shard = inode.attr.unwrap();
+            assert_eq!((inode.shard_of, inode.policy), (ino, whole.policy));
+            assert_eq!(
+                (of_shard.mode, of_shard.uid, of_shard.gid),
+                (attr.mode, attr.uid, attr.gid),
+                "shard {shard} of {ino}"
+            );
+        }
+        whole.shards
+    }
+
+    /// Where a name of a directory is.
+    pub fn place(&self, dir: u64, name: &[u8]) -> u64 {
+        let inode = self.of(dir).inode(Ino(dir)).unwrap_or_default();
+        let (shards, hash) = (inode.shards, name_hash(name));
+        match shards.get(shard_of_hash(hash, shards.len())) {
+            Some(shard) if inode.border == u64::MAX || hash < inode.border => *shard,
+            _ => dir,
+        }
+    }
+
+    /// The change as a client sends it.
+    pub fn placed(&self, op: &Op) -> Op {
+        let mut op = op.clone();
+        let at = |dir: &mut u64, name: &[u8]| *dir = self.place(*dir, name);
+        match &mut op {
+            Op::Create(op) => at(&mut op.parent, &op.name),
+            Op::Link(op) => at(&mut op.parent, &op.name),
+            Op::Unlink(op) => at(&mut op.parent, &op.name),
+            Op::Rmdir(op) => at(&mut op.parent, &op.name),
+            Op::Rename(op) => {
+                at(&mut op.parent, &op.name);
+                at(&mut op.new_parent, &op.new_name);
+            }
+            _ => {}
+        }
+        op
+    }
+
+    /// The attributes of a directory with its shards.
+    pub fn whole_attr(&self, ino: u64) -> Attr {
+        let mut attr = self.attr(ino);
+        for shard in self.shards(ino) {
+            attr.nlink += self.attr(shard).nlink - 2;
+        }
+        Attr { shards: 0, ..attr }
+    }
+
+    /// Its entries, and those in its shards, in the order of their cookies.
+    pub fn entries(&self, ino: u64) -> Vec<proto::DirEntry> {
+        let shards = self.shards(ino);
+        let all = std::iter::once(ino).chain(shards.iter().copied());
+        let of = |ino: u64| {
+            self.of(ino)
+                .readdir(&user(0), Ino(ino), 0, 1_000)
+                .unwrap()
+                .0
+        };
+        let mut entries: Vec<proto::DirEntry> = all.flat_map(of).collect();
+        entries.sort_by_key(|entry| entry.cookie);
+        assert!(entries.is_sorted_by(|a, b| a.cookie < b.cookie));
+        entries
     }
 }
 

@@ -101,6 +101,7 @@ impl Cluster {
             finished: Rc::default(),
             root: Rc::new(Cell::new(ROOT_INO.0)),
             lives: Rc::default(),
+            spreads: Rc::default(),
         };
         let clients = (0..shape.clients)
             .map(|number| world.node(&format!("client{number}")))

@@ -170,6 +170,7 @@ impl Damager {
                     ino: one.directory,
                     parent: zero.directory,
                     exempt: true,
+                    ..MovePart::default()
                 };
                 (Ino(one.directory), Kind::Move(moved))
             }

@@ -46,6 +46,8 @@ pub struct Options {
     pub slots: bool,
     /// A tree beside the clients' is damaged all the time, and repaired.
     pub damage: bool,
+    /// Clients have directories spread, the root first.
+    pub spread: bool,
 }
 
 impl Default for Options {
@@ -61,6 +63,7 @@ impl Default for Options {
             checks: false,
             slots: false,
             damage: false,
+            spread: false,
         }
     }
 }
@@ -97,8 +100,12 @@ pub struct Report {
     pub moved: u64,
     /// How often something was damaged, and repaired.
     pub damaged: (u64, u64),
+    /// Directories that were spread.
+    pub spread: u64,
 }
 
+/// Where directories are spread, those that have so many entries are by themselves.
+const SPREAD_ENTRIES: u64 = 5;
 /// Mean pause between the faults of a storm.
 const STORM_PAUSE_MS: u64 = 1_000;
 /// Time between two looks at what must hold all through a run.
@@ -132,6 +139,7 @@ struct Progress {
     reader: Option<ClientId>,
     moved: u64,
     damaged: (u64, u64),
+    spread: u64,
 }
 
 /// Runs `seed`.
@@ -171,9 +179,13 @@ pub fn run(seed: u64, options: &Options) -> Report {
         false => "",
         true => " --slots",
     };
+    let spread = match options.spread {
+        false => "",
+        true => " --spread",
+    };
     let failure = failure.map(|why| {
         format!(
-            "{why}\nto see it again: cargo xtask sim --seed {seed}{groups}{members}{slots}{storm}"
+            "{why}\nto see it again: cargo xtask sim --seed {seed}{groups}{members}{slots}{spread}{storm}"
         )
     });
     let progress = progress.take();
@@ -192,6 +204,7 @@ pub fn run(seed: u64, options: &Options) -> Report {
         history: progress.history,
         moved: progress.moved,
         damaged: progress.damaged,
+        spread: progress.spread,
     }
 }
 
@@ -233,6 +246,10 @@ pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
         },
         meta: weft_meta::Settings {
             image_every_entries: 1 << rng.within(4..12),
+            spread_entries: match options.spread {
+                true => SPREAD_ENTRIES,
+                false => weft_meta::Settings::default().spread_entries,
+            },
             pair: weft_meta::PairSettings {
                 alone_after_ms: 2_000,
                 ..weft_meta::PairSettings::default()
@@ -270,6 +287,7 @@ fn scenario(
 ) -> Result<(), String> {
     let shape = draw_shape(world, options);
     let cluster = Rc::new(Cluster::new(world, shape));
+    cluster.shared.spreads.set(options.spread.then_some(0));
     let storm = options.storm.map(|kind| vec![kind]);
     let kinds = storm.or_else(|| options.kinds.clone());
     let pause_ms = options.storm.map(|_| STORM_PAUSE_MS);
@@ -294,6 +312,7 @@ fn scenario(
         noted.coverage = cluster.shared.coverage.table();
         noted.operations = cluster.shared.history.next();
         noted.history = cluster.shared.history.records();
+        noted.spread = cluster.shared.spreads.get().unwrap_or(0);
         (noted.happened.clone(), noted.reader)
     };
     let records = cluster.shared.history.records();

@@ -9,6 +9,7 @@ mod files;
 mod inodes;
 mod locks;
 mod names;
+mod spread;
 mod user;
 
 pub use draw::OPERATIONS;
@@ -76,6 +77,8 @@ pub struct Shared {
     pub root: Rc<Cell<u64>>,
     /// The session of each life of a client.
     pub lives: Rc<RefCell<BTreeMap<ClientId, Rc<Life>>>>,
+    /// How many directories clients have spread; None: they do not.
+    pub spreads: Rc<Cell<Option<u64>>>,
 }
 
 /// One life of a client.
@@ -165,6 +168,7 @@ impl Worker {
     pub async fn run(&mut self, left: &Cell<usize>, even: bool) {
         let weight = |&(weight, _): &(u32, Try)| if even { 1 } else { weight };
         let weights: Vec<u32> = WEIGHTS.iter().map(weight).collect();
+        self.spread(self.client.root()).await;
         while left.get() > 0 && !self.shared.stop.get() {
             left.set(left.get() - 1);
             let pause = match self.rng.below(10) {
@@ -176,6 +180,7 @@ impl Worker {
             if pause > 0 {
                 self.env.sleep(Duration::from_micros(pause)).await;
             }
+            self.spread_some().await;
             let (_, choice) = WEIGHTS[self.rng.weighted(&weights)];
             self.attempt(choice).await;
         }

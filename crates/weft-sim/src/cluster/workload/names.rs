@@ -106,6 +106,9 @@ impl Worker {
             })
             .await;
         self.learn(parent, &name, &reply);
+        if let (Try::Mkdir, Reply::Entry(seen)) = (choice, &reply) {
+            self.spread(seen.ino).await;
+        }
     }
 
     pub(super) async fn link(&mut self) {
