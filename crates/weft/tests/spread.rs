@@ -53,6 +53,14 @@ fn work(dir: &Path, number: u64, stop: &AtomicBool, rounds: &AtomicU64) {
     }
 }
 
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What is there all the time is listed, each name once.
 fn stay(dir: &Path) {
     let names = fs::read_dir(dir)
@@ -113,10 +121,13 @@ fn a_directory_is_spread_while_files_in_it_are_in_use() {
     let links = dir.metadata().unwrap().nlink();
     let (stop, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        for number in 0..3 {
+        // However this ends, the others end, too.
+        let _stopping = Stopping(&stop);
+        let workers = [0, 1, 2].map(|number| {
             let (dir, stop, rounds) = (&dir, &stop, &rounds);
-            scope.spawn(move || work(dir, number, stop, rounds));
-        }
+            scope.spawn(move || work(dir, number, stop, rounds))
+        });
+        let all_work = || assert!(workers.iter().all(|worker| !worker.is_finished()));
         let (is_done, told) = weft(&["spread", path, "--shards", "4"]);
         assert!(is_done && told.contains("4 shards"), "{told}");
         // Whoever leads next goes on.
@@ -127,13 +138,14 @@ fn a_directory_is_spread_while_files_in_it_are_in_use() {
         let begun = Instant::now();
         while explained(path)["all_in_shards"] != true {
             assert!(begun.elapsed() < SPLIT_WITHIN, "{}", explained(path));
+            all_work();
             std::thread::sleep(Duration::from_millis(50));
         }
         let before = rounds.load(Ordering::Relaxed);
         while rounds.load(Ordering::Relaxed) < before + 10 {
+            all_work();
             std::thread::sleep(Duration::from_millis(20));
         }
-        stop.store(true, Ordering::Relaxed);
     });
     stay(&dir);
     assert_eq!(dir.metadata().unwrap().nlink(), links);

@@ -23,6 +23,12 @@ fn shard_after(cookie: u64) -> usize {
     (cookie >> COOKIE_BITS).saturating_sub(1) as usize
 }
 
+/// A cookie as one after which a shard has only what it has made itself: what has come to it from the directory is
+/// listed before.
+fn own_after(shard: usize, after: u64) -> u64 {
+    after.max(((shard as u64 + 1) << COOKIE_BITS) - 1)
+}
+
 /// Pages of all parts of a directory as one, up to where the first of them ends.
 fn merged(parts: Vec<Listed>) -> Listed {
     let last = |listed: &Listed| listed.entries.last().map(|entry| entry.cookie);
@@ -101,14 +107,11 @@ impl Core {
         shards: &[u64],
         (after, plus): (u64, bool),
     ) -> Result<Listed> {
-        let rest = shards.get(shard_after(after)..).unwrap_or_default();
         let mut page = Listed::nothing();
-        for (at, shard) in rest.iter().enumerate() {
-            let after = if at == 0 { after } else { 0 };
-            let listed = self.list_one(*shard, after, plus).await?;
+        for (at, shard) in shards.iter().enumerate().skip(shard_after(after)) {
+            let listed = self.list_one(*shard, own_after(at, after), plus).await?;
             page.entries.extend(listed.entries);
-            let is_last = at + 1 == rest.len();
-            page.end = listed.end && is_last;
+            page.end = listed.end && at + 1 == shards.len();
             if !listed.end || page.entries.len() >= ENOUGH {
                 break;
             }
@@ -167,5 +170,10 @@ mod tests {
         assert_eq!(shard_after((1 << COOKIE_BITS) + 5), 0);
         assert_eq!(shard_after(2 << COOKIE_BITS), 1);
         assert_eq!(shard_after((128 << COOKIE_BITS) + 7), 127);
+        // What came from the directory has smaller cookies, in every shard.
+        let after = (1 << COOKIE_BITS) + 5;
+        assert_eq!(own_after(0, after), after);
+        assert_eq!(own_after(1, after), (2 << COOKIE_BITS) - 1);
+        assert_eq!(own_after(127, after), (128 << COOKIE_BITS) - 1);
     }
 }
