@@ -37,6 +37,8 @@ pub enum Message {
     HearsAnswer {
         /// Whether it is so.
         hears: bool,
+        /// Its disk may lack what it said it had, so that it cannot help to elect anybody.
+        lacks: bool,
     },
     /// Of whoever has the epoch: take nothing of lower ones, and say what you have.
     Collect {
@@ -554,9 +556,12 @@ impl Engine {
         match message {
             Message::Hears => {
                 let hears = self.hears(now);
-                self.send(from, Message::HearsAnswer { hears });
+                let lacks = !self.is_intact;
+                self.send(from, Message::HearsAnswer { hears, lacks });
             }
-            Message::HearsAnswer { hears } => self.on_hears_answer(now, from, hears),
+            Message::HearsAnswer { hears, lacks } => {
+                self.on_hears_answer(now, from, hears, lacks);
+            }
             Message::Newer { epoch } => {
                 if epoch > self.floor {
                     self.raise(now, epoch);

@@ -170,7 +170,7 @@ impl Engine {
             && (is_voter || is_junior && silent > 3 * self.terms.patience)
     }
 
-    pub(crate) fn on_hears_answer(&mut self, now: Now, from: MemberId, hears: bool) {
+    pub(crate) fn on_hears_answer(&mut self, now: Now, from: MemberId, hears: bool, lacks: bool) {
         let Part::Asking {
             waits_for, agree, ..
         } = &mut self.part
@@ -183,7 +183,11 @@ impl Engine {
             self.asks_from = now + self.terms.asking;
         } else {
             waits_for.remove(&from);
-            agree.insert(from);
+            // What a new directory has does not say what was committed: with its consent one could claim, and never
+            // be elected.
+            if !lacks {
+                agree.insert(from);
+            }
         }
     }
 }

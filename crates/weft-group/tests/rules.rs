@@ -369,7 +369,13 @@ fn a_claim_that_a_change_of_who_counts_has_overtaken_is_made_again_at_once() {
     let now = ms(100);
     let mut engine = follower(now);
     engine.on(now, Input::Lost(A));
-    let no = Input::Message(C, Message::HearsAnswer { hears: false });
+    let no = Input::Message(
+        C,
+        Message::HearsAnswer {
+            hears: false,
+            lacks: false,
+        },
+    );
     let outputs = engine.on(now, no.clone());
     assert_eq!(asked(&outputs), Some((&record(), &record().claimed_by(B))));
     // A's last change, of which B had not heard.
@@ -503,9 +509,45 @@ fn who_cannot_be_elected_claims_nothing() {
     engine.on(ms(3_000), Input::Connected(C));
     let outputs = engine.on(ms(3_030), Input::Tick);
     assert_eq!(told(&outputs, C), [&Message::Hears]);
-    let answer = Message::HearsAnswer { hears: false };
+    let answer = Message::HearsAnswer {
+        hears: false,
+        lacks: false,
+    };
     let outputs = engine.on(ms(3_031), Input::Message(C, answer));
     assert!(asked(&outputs).is_some(), "{outputs:?}");
+}
+
+/// It would have the epoch, and wait for an election quorum for ever.
+#[test]
+fn nobody_claims_with_the_consent_of_a_new_directory() {
+    let mut engine = follower(ms(1_000));
+    engine.on(ms(1_310), Input::Tick);
+    let answer = |lacks| {
+        let hears = false;
+        Input::Message(C, Message::HearsAnswer { hears, lacks })
+    };
+    let outputs = engine.on(ms(1_311), answer(true));
+    assert_eq!(asked(&outputs), None);
+    for now in 1_312..1_700 {
+        let outputs = engine.on(ms(now), Input::Tick);
+        assert_eq!(asked(&outputs), None, "at {now} ms");
+        let is_asked = told(&outputs, C).contains(&&Message::Hears);
+        if is_asked {
+            let outputs = engine.on(ms(now), answer(true));
+            assert_eq!(asked(&outputs), None, "at {now} ms");
+        }
+    }
+    // When it has caught up, say.
+    let outputs: Vec<_> = (1_700..2_500)
+        .flat_map(|now| {
+            let mut outputs = engine.on(ms(now), Input::Tick);
+            if told(&outputs, C).contains(&&Message::Hears) {
+                outputs = engine.on(ms(now), answer(false));
+            }
+            outputs
+        })
+        .collect();
+    assert!(asked(&outputs).is_some());
 }
 
 /// A claim that comes to nothing is no word of the active's: who looks whether it is heard must not find so.
@@ -513,7 +555,10 @@ fn who_cannot_be_elected_claims_nothing() {
 fn who_claims_in_vain_has_not_heard_the_active() {
     let mut engine = follower(ms(1_000));
     engine.on(ms(1_310), Input::Tick);
-    let answer = Message::HearsAnswer { hears: false };
+    let answer = Message::HearsAnswer {
+        hears: false,
+        lacks: false,
+    };
     engine.on(ms(1_311), Input::Message(C, answer));
     let outputs = engine.on(ms(1_340), Input::Tick);
     assert!(asked(&outputs).is_some(), "{outputs:?}");

@@ -58,7 +58,7 @@ pub struct Server {
 }
 
 /// Reads what is there, joins the group and serves. A server that is the only one of its group leads it
-/// when this returns; another one leads, or follows who does.
+/// when this returns, unless its directory is new and the group is not; another one leads, or follows who does.
 ///
 /// # Errors
 /// If settings make no sense, files or the view cannot be read (the message says what to do), or an
@@ -101,7 +101,7 @@ pub async fn start_with(
     });
     let address = listen(&host).await?;
     let member = host.begin_life(&address).await?;
-    if member.is_alone() {
+    if member.is_alone() && member.is_intact() {
         member.serving().await;
     }
     let metrics_address = match &host.settings.metrics_listen {

@@ -139,15 +139,25 @@ fn intact_path(settings: &Settings) -> PathBuf {
     settings.dir.join("intact")
 }
 
+async fn noted(env: &Env, settings: &Settings) -> Result<Option<Vec<u8>>, MetaError> {
+    let path = intact_path(settings);
+    env.read_file(&path).await.map_err(|source| MetaError::Io {
+        what: format!("reading {}", path.display()),
+        source,
+    })
+}
+
+/// Whether the journal has ever been whole in this directory.
+pub(crate) async fn has_been_intact(env: &Env, settings: &Settings) -> Result<bool, MetaError> {
+    Ok(noted(env, settings).await?.is_some())
+}
+
 /// Whether the disk has all of the journal that this member has ever told others that it had. False where
 /// the directory is new, or where the machine was started again since and the journal is not flushed.
 pub(crate) async fn is_intact(env: &Env, settings: &Settings) -> Result<bool, MetaError> {
-    let path = intact_path(settings);
-    let found = env.read_file(&path).await.map_err(|source| MetaError::Io {
-        what: format!("reading {}", path.display()),
-        source,
-    })?;
-    let Some(found) = found else { return Ok(false) };
+    let Some(found) = noted(env, settings).await? else {
+        return Ok(false);
+    };
     let boot = env.boot();
     let is_same = boot != 0 && found == boot.to_le_bytes();
     Ok(settings.journal.sync != SyncPolicy::Never || is_same)

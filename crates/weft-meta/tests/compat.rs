@@ -1,5 +1,5 @@
-//! A server's directory of version 1 is kept in `tests/compat/meta-v1`: an image, the journal after it
-//! and the view. A server starts from it and knows everything.
+//! Directories of servers are kept in `tests/compat`: an image, the journal after it and the view. A server starts
+//! from them and knows everything. `meta-v1`: of the first version; `meta-v2`: with a directory that is spread.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -8,10 +8,13 @@ mod support;
 use std::path::Path;
 use support::*;
 use weft_meta::{Settings, start};
-use weft_rpc::Payload;
+use weft_rpc::{Connection, Payload};
 use weft_wire::proto::*;
 
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/compat/meta-v1");
+const KEPT_SPREAD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/compat/meta-v2");
+/// Files in the directory before it is spread.
+const FILES: u64 = 12;
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -107,5 +110,79 @@ fn write_the_kept_directory() {
         client.done(symlink).await;
         server.stop().await;
         copy(&dir, Path::new(KEPT));
+    });
+}
+
+async fn explained(tool: &Connection, path: &str) -> ExplainReply {
+    let explain = ExplainRequest {
+        path: path.into(),
+        ..ExplainRequest::default()
+    };
+    tool.call(&explain, Payload::none()).await.unwrap().0
+}
+
+#[test]
+fn a_spread_directory_is_served() {
+    run(|env, dir| async move {
+        copy(Path::new(KEPT_SPREAD), &dir);
+        let server = server(&env, &dir).await;
+        let tool = tool(&env, server.address()).await;
+        let wide = explained(&tool, "/wide").await.inode.unwrap();
+        assert_eq!((wide.shards.len(), wide.border), (2, u64::MAX));
+        let names: Vec<String> = (0..=FILES).map(|number| format!("f{number}")).collect();
+        for name in &names {
+            let reply = explained(&tool, &format!("/wide/{name}")).await;
+            assert!(reply.inode.is_some(), "{name}");
+        }
+        let client = Client::open(&env, server.address()).await;
+        let mut listed = Vec::new();
+        for shard in wide.shards {
+            let entries = client.list(shard, false).await.entries;
+            assert!(!entries.is_empty());
+            listed.extend(entries.into_iter().map(|entry| entry.name));
+        }
+        assert_eq!(listed.len(), names.len());
+        server.stop().await;
+    });
+}
+
+/// How that directory was made. Run by hand when there is a new version.
+#[test]
+#[ignore = "writes what the other test reads"]
+fn write_the_kept_spread_directory() {
+    run(|env, dir| async move {
+        let often = Settings {
+            image_every_entries: 5,
+            ..settings(&dir)
+        };
+        let server = start(env.clone(), often).await.unwrap();
+        let client = Client::open(&env, server.address()).await;
+        client.keep_alive();
+        let wide = client.mkdir(1, "wide").await;
+        for number in 0..FILES {
+            client.create(wide, &format!("f{number}")).await;
+        }
+        let spread = Spread {
+            ino: wide,
+            shards: 2,
+            ..Spread::default()
+        };
+        client.done(op::Op::Spread(spread)).await;
+        let inode = loop {
+            let inode = client.inode(wide).await.unwrap().inode.unwrap();
+            if inode.border == u64::MAX {
+                break inode;
+            }
+            env.sleep(std::time::Duration::from_millis(10)).await;
+        };
+        server.stop().await;
+        let server = start(env.clone(), settings(&dir)).await.unwrap();
+        let client = Client::open(&env, server.address()).await;
+        let name = format!("f{FILES}");
+        let hash = weft_types::name_hash(name.as_bytes());
+        let shard = inode.shards[weft_types::shard_of_hash(hash, 2)];
+        client.create(shard, &name).await;
+        server.stop().await;
+        copy(&dir, Path::new(KEPT_SPREAD));
     });
 }

@@ -471,6 +471,46 @@ fn a_member_is_forced_to_lead_where_no_quorum_is_left() {
     }
 }
 
+/// What it had is gone with its disk. Others, which did not count at last, have nearly all of it: that it has nothing
+/// must not make them give that up.
+#[test]
+fn the_only_one_that_counts_does_not_lead_with_a_new_disk() {
+    for seed in 0..5 {
+        in_world(seed, async move |world| {
+            let group = Group::started(&world, 3).await;
+            let operator = Operator::new(&group);
+            let maker = Maker::new(&group, "maker").await;
+            maker.make(&world, 20).await;
+            group.all_the_same().await;
+            let active = group.active().unwrap();
+            let [second, last] = [(active + 1) % 3, (active + 2) % 3];
+            for gone in [active, second] {
+                group.kill(gone);
+                world.sleep(SECOND).await;
+            }
+            assert_eq!(group.active(), Some(last));
+            group.kill(last);
+            group.nodes[last].disk().wipe();
+            group.nodes[last].disk().make_durable_dir(DIR);
+            // Also if it is started again, and whoever comes first.
+            for _ in 0..2 {
+                group.start(last);
+                world.sleep(SECOND).await;
+                group.kill(last);
+            }
+            group.start_all();
+            world.sleep(5 * SECOND).await;
+            assert_eq!(group.active(), None, "seed {seed}");
+            assert!(!operator.status(last).await.is_intact);
+            // The operator says who is to lead.
+            operator.force(second).await.unwrap();
+            group.all_count().await;
+            group.all_the_same().await;
+            maker.check(&group).await;
+        });
+    }
+}
+
 #[test]
 fn who_had_more_than_a_forced_active_gives_it_up() {
     for seed in 0..5 {

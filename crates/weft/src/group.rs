@@ -490,8 +490,8 @@ fn what_may_be_lost(known: &Known, named: &GroupMember, said: &GroupStatusReply)
     }
     if !said.is_intact {
         out += &format!(
-            "member {}'s own disk may have lost what it said it had (its machine was started again, and \
-             journal.sync is never): that would be LOST, too\n",
+            "member {}'s own disk may have lost what it said it had (its directory is new; or its machine was started \
+             again, and journal.sync is never): that would be LOST, too\n",
             named.id
         );
     }

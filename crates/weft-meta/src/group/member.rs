@@ -136,10 +136,7 @@ impl Member {
             tracing::warn!(group = settings.group, member = %me,
                 "this server is no member of its group yet: let it in with `weft group add {address}`");
         }
-        let is_alone = record.voters.len() == 1 && record.voters.contains(&me);
-        // Who is alone has nobody to get anything from; who has never counted has promised nothing.
-        let is_new = record.epoch == Epoch(0) || !record.voters.contains(&me);
-        let is_intact = is_alone || is_new || startup::is_intact(env, settings).await?;
+        let is_intact = is_intact(env, settings, &record, last).await?;
         let shadow = Shadow::new(
             started.imaged,
             started.shape.base(),
@@ -698,6 +695,39 @@ fn record_in(view: &View, settings: &Settings, store: u64) -> Record {
         record.juniors.remove(&me);
     }
     record
+}
+
+/// Whether the disk has all that this member has ever told others that it had, as far as that matters. `last`: of
+/// its journal.
+async fn is_intact(
+    env: &Env,
+    settings: &Settings,
+    record: &Record,
+    last: Sn,
+) -> Result<bool, MetaError> {
+    let io = |source| MetaError::Io {
+        what: format!("noting in {} that it is whole", settings.dir.display()),
+        source,
+    };
+    let me = MemberId(settings.member);
+    if record.epoch == Epoch(0) {
+        // Nobody has promised anything yet. Noted before anybody can.
+        startup::note_intact(env, settings).await.map_err(io)?;
+        return Ok(true);
+    }
+    if !record.voters.contains(&me) || startup::is_intact(env, settings).await? {
+        return Ok(true);
+    }
+    // Who is alone has nobody to get anything from. But a directory that is new has nothing of what the group had:
+    // juniors may have some of it, or the former directory is found.
+    let is_alone = record.voters.len() == 1;
+    let is_new = last == Sn(0) && !startup::has_been_intact(env, settings).await?;
+    if is_alone && is_new {
+        tracing::error!(group = settings.group, member = %me, dir = %settings.dir.display(),
+            "this directory is new, and this member was the only one that counted: it does not lead with nothing. \
+             Put the former directory back; or choose who is to lead with what it has (`weft group force`)");
+    }
+    Ok(is_alone && !is_new)
 }
 
 /// Of the image that a journal begins with.

@@ -40,7 +40,10 @@ pub(super) fn with_batches(message: &Message, shape: Shape) -> Message {
 pub(super) fn encode(group: u32, message: &Message, batches: &[Sealed]) -> GroupMessage {
     let kind = match message {
         Message::Hears => Kind::Hears(wire::Hears {}),
-        Message::HearsAnswer { hears } => Kind::HearsAnswer(wire::HearsAnswer { hears: *hears }),
+        Message::HearsAnswer { hears, lacks } => Kind::HearsAnswer(wire::HearsAnswer {
+            hears: *hears,
+            lacks: *lacks,
+        }),
         Message::Collect { epoch } => Kind::Collect(wire::Collect { epoch: epoch.0 }),
         Message::Collected {
             epoch,
@@ -119,6 +122,7 @@ pub(super) fn decode(sent: GroupMessage) -> Result<Arrived, String> {
         Kind::Hears(_) => Message::Hears,
         Kind::HearsAnswer(answer) => Message::HearsAnswer {
             hears: answer.hears,
+            lacks: answer.lacks,
         },
         Kind::Collect(collect) => Message::Collect {
             epoch: Epoch(collect.epoch),
@@ -257,7 +261,10 @@ mod tests {
         let (epoch, at) = (Epoch(7), Duration::from_micros(1_234_567));
         let all = [
             Message::Hears,
-            Message::HearsAnswer { hears: true },
+            Message::HearsAnswer {
+                hears: true,
+                lacks: true,
+            },
             Message::Collect { epoch },
             Message::Collected {
                 epoch,
