@@ -115,7 +115,7 @@ fn write_the_kept_directory() {
 
 async fn explained(tool: &Connection, path: &str) -> ExplainReply {
     let explain = ExplainRequest {
-        path: path.into(),
+        path: path.to_owned().into(),
         ..ExplainRequest::default()
     };
     tool.call(&explain, Payload::none()).await.unwrap().0
@@ -156,6 +156,7 @@ fn write_the_kept_spread_directory() {
             ..settings(&dir)
         };
         let server = start(env.clone(), often).await.unwrap();
+        let _members = pair(&env, server.address(), 0).await;
         let client = Client::open(&env, server.address()).await;
         client.keep_alive();
         let wide = client.mkdir(1, "wide").await;
@@ -175,13 +176,16 @@ fn write_the_kept_spread_directory() {
             }
             env.sleep(std::time::Duration::from_millis(10)).await;
         };
+        // Until an image is written, too.
+        env.sleep(std::time::Duration::from_secs(1)).await;
         server.stop().await;
         let server = start(env.clone(), settings(&dir)).await.unwrap();
         let client = Client::open(&env, server.address()).await;
+        client.keep_alive();
         let name = format!("f{FILES}");
         let hash = weft_types::name_hash(name.as_bytes());
         let shard = inode.shards[weft_types::shard_of_hash(hash, 2)];
-        client.create(shard, &name).await;
+        client.mkdir(shard, &name).await;
         server.stop().await;
         copy(&dir, Path::new(KEPT_SPREAD));
     });
