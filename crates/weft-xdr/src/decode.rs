@@ -74,9 +74,9 @@ impl Decoder {
 
     /// A record in several parts, one behind the other.
     pub fn of_parts(parts: impl IntoIterator<Item = Bytes>) -> Decoder {
-        let mut later: VecDeque<Bytes> =
-            parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let part = later.pop_front().unwrap_or_default();
+        let mut parts = parts.into_iter().filter(|part| !part.is_empty());
+        let part = parts.next().unwrap_or_default();
+        let later: VecDeque<Bytes> = parts.collect();
         let later_bytes = later.iter().map(Bytes::len).sum();
         Decoder {
             part,
