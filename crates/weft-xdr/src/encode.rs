@@ -123,13 +123,28 @@ impl Encoder {
     /// Opaque bytes, at most `bound`: that there are no more is for the caller to see to.
     pub fn opaque(&mut self, bound: u32, bytes: &Bytes) {
         self.u32(length(bytes.len(), bound));
+        self.append(bytes);
+        self.pad(bytes.len());
+    }
+
+    /// Opaque bytes that are in several pieces, at most `bound` together: that there are no more is for the caller to
+    /// see to.
+    pub fn opaque_parts(&mut self, bound: u32, parts: &[Bytes]) {
+        let all = parts.iter().map(Bytes::len).sum();
+        self.u32(length(all, bound));
+        for part in parts {
+            self.append(part);
+        }
+        self.pad(all);
+    }
+
+    fn append(&mut self, bytes: &Bytes) {
         if bytes.len() < CUT_BYTES {
             self.buffer.put_slice(bytes);
         } else {
             self.cuts.push((self.buffer.len(), bytes.clone()));
             self.cut_bytes += bytes.len();
         }
-        self.pad(bytes.len());
     }
 
     /// At most `bound` elements: that there are no more is for the caller to see to.
