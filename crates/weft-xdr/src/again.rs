@@ -51,14 +51,36 @@ impl Visitor for Again {
     }
 }
 
-/// The same for types that stand alone: which one is chosen by a number.
+/// Versions of programs, and how many procedures each has.
+const PROGRAMS: &[(u32, u32, u8)] = &[
+    (portmap2::PMAP_PROG, portmap2::PMAP_VERS, 6),
+    (mount3::MOUNT_PROGRAM, mount3::MOUNT_V3, 6),
+    (nfs3::NFS_PROGRAM, nfs3::NFS_V3, 22),
+    (nfs4::NFS4_PROGRAM, nfs4::NFS_V4, 2),
+    (nfs4::NFS4_CALLBACK, nfs4::NFS_CB, 2),
+];
+
+/// The same, with arguments and results of all procedures numbered through, and behind them types that stand alone.
+/// None past the last.
 ///
 /// # Errors
 /// If the bytes are no such thing.
 ///
 /// # Panics
 /// As [`procedure_again`].
-pub fn type_again(choice: u8, bytes: Bytes) -> Option<Result<(), DecodeError>> {
+pub fn choice_again(choice: u8, bytes: Bytes) -> Option<Result<(), DecodeError>> {
+    let mut number = choice / 2;
+    for &(program, version, count) in PROGRAMS {
+        if number < count {
+            let numbers = (program, version, u32::from(number));
+            return procedure_again(numbers, choice % 2 == 1, bytes);
+        }
+        number -= count;
+    }
+    type_again(number * 2 + choice % 2, bytes)
+}
+
+fn type_again(choice: u8, bytes: Bytes) -> Option<Result<(), DecodeError>> {
     fn of<T: Xdr + PartialEq + std::fmt::Debug>(bytes: Bytes) -> Result<(), DecodeError> {
         again(bytes, T::decode, T::encode)
     }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use std::fmt::Debug;
-use weft_xdr::again::{procedure_again, type_again};
+use weft_xdr::again::choice_again;
 use weft_xdr::flexfiles::*;
 use weft_xdr::nfs3::*;
 use weft_xdr::{
@@ -416,23 +416,12 @@ fn whatever_decodes_can_be_written_and_read_again() {
         state ^= state << 17;
         state % bound
     };
-    let mut programs = vec![];
-    for (program, version) in [
-        (100_000, 2),
-        (100_005, 3),
-        (100_003, 3),
-        (100_003, 4),
-        (0x4000_0000, 1),
-    ] {
-        for number in 0..30 {
-            if procedure_again((program, version, number), false, Bytes::new()).is_some() {
-                programs.push((program, version, number));
-            }
-        }
-    }
-    assert_eq!(programs.len(), 6 + 6 + 22 + 2 + 2);
+    // Arguments and results of all procedures, and types that stand alone.
+    let choices = (0..=u8::MAX).take_while(|choice| choice_again(*choice, Bytes::new()).is_some());
+    let choices = choices.count() as u64;
+    assert_eq!(choices, 2 * (6 + 6 + 22 + 2 + 2) + 11);
     let mut decoded = 0;
-    for round in 0..60_000 {
+    for _ in 0..60_000 {
         let count = random(24);
         let bytes: Bytes = (0..count)
             .flat_map(|_| {
@@ -445,15 +434,52 @@ fn whatever_decodes_can_be_written_and_read_again() {
                 word.to_be_bytes()
             })
             .collect();
-        let result = match round % 4 {
-            0 => type_again(random(11) as u8, bytes),
-            _ => {
-                let numbers = programs[random(programs.len() as u64) as usize];
-                procedure_again(numbers, round % 2 == 0, bytes)
-            }
-        };
+        let result = choice_again(random(choices) as u8, bytes);
         decoded += usize::from(result.unwrap().is_ok());
     }
     // Else nothing was tried.
     assert!(decoded > 500, "{decoded} of 60000 decoded");
+}
+
+/// The files that fuzzing begins with, changed here and there: what the fuzzer does, in a short form that always runs.
+#[test]
+fn kept_values_and_what_becomes_of_them() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % bound as u64) as usize
+    };
+    let mut decoded = 0;
+    for (choice, file) in [
+        (40, "create-args.bin"),
+        (57, "readdir-results.bin"),
+        (70, "compound-args.bin"),
+        (78, "layout.bin"),
+    ] {
+        let path = format!(
+            "{}/../../tests/compat/nfs/{file}",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        #[allow(clippy::disallowed_methods, reason = "reads a file of the source")]
+        let kept = std::fs::read(path).unwrap();
+        assert_eq!(
+            choice_again(choice, kept.clone().into()),
+            Some(Ok(())),
+            "{file}"
+        );
+        for _ in 0..5_000 {
+            let mut bytes = kept.clone();
+            for _ in 0..=random(3) {
+                let at = random(bytes.len());
+                bytes[at] = [0, 1, 2, 3, 4, 0x7f, 0xff, random(256) as u8][random(8)];
+            }
+            if random(4) == 0 {
+                bytes.truncate(random(bytes.len()));
+            }
+            decoded += usize::from(choice_again(choice, bytes.into()).unwrap().is_ok());
+        }
+    }
+    assert!(decoded > 1000, "{decoded} of 20000 decoded");
 }
