@@ -2,7 +2,7 @@
 
 use crate::exports::{Access, Export, Origin};
 use crate::gateway::Shared;
-use crate::handle::FileHandle;
+use crate::handle::{FileHandle, HandleError, Rights};
 use crate::status::Status;
 use bytes::Bytes;
 use std::rc::Rc;
@@ -48,16 +48,19 @@ impl Caller {
     /// # Errors
     /// BADHANDLE: it is none. ACCES: who calls may not have it. STALE: it is not exported any more.
     pub(crate) async fn object(&self, handle: &nfs_fh3) -> Result<Object, Status> {
-        let file = self.shared.sealer.open(&handle.data);
-        let FileHandle { export: id, ino } = file.ok_or(Status(nfsstat3::NFS3ERR_BADHANDLE))?;
-        let export = self.shared.exports.find(id);
+        let file = self.shared.sealer.open_file(&handle.data);
+        let file = file.map_err(|error| match error {
+            HandleError::Key(_) => Status(nfsstat3::NFS3ERR_STALE),
+            _ => Status(nfsstat3::NFS3ERR_BADHANDLE),
+        })?;
+        let export = self.shared.exports.find(file.export);
         let export = export.ok_or(Status(nfsstat3::NFS3ERR_STALE))?;
         let access = export.access(self.from, &self.credential);
         let access = access.ok_or(Status(nfsstat3::NFS3ERR_ACCES))?;
         let root = self.root_of(export).await?;
         Ok(Object {
-            export: id,
-            ino,
+            export: file.export,
+            ino: file.inode,
             root,
             access,
         })
@@ -88,6 +91,17 @@ impl Caller {
 
     /// The bytes of a handle.
     pub(crate) fn sealed(&self, export: u32, ino: u64) -> Bytes {
-        self.shared.sealer.seal(FileHandle { export, ino })
+        // What may be done is asked with each call: the rules of an export may change while clients have handles.
+        let rights = Rights {
+            read: true,
+            write: true,
+            sync: false,
+        };
+        self.shared.sealer.seal_file(&FileHandle {
+            export,
+            inode: ino,
+            generation: 0,
+            rights,
+        })
     }
 }

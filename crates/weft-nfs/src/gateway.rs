@@ -26,6 +26,9 @@ use weft_xdr::nfs3::nfsstat3;
 /// The root directory's attribute that holds the key of all gateways: nobody but root reads such.
 const KEY_ATTRIBUTE: &[u8] = b"trusted.weft.nfs";
 
+/// The number of the first one.
+const FIRST_KEY: u8 = 1;
+
 /// Why a gateway does not start.
 #[derive(Debug, Error)]
 pub enum NfsError {
@@ -103,13 +106,13 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let mut hasher = SipHasher13::new();
     hasher.write(settings.client.cluster_id.as_bytes());
     let client = Rc::new(Client::connect(env.clone(), settings.client).await?);
-    let key = key(&env, &client).await?;
+    let sealer = sealer(&env, &client).await?;
     let verifier = Rc::new(Verifier::new(&env));
     let shared = Rc::new(Shared {
         files: Files::new(&env, &client, &verifier),
         directories: Directories::new(&env, &client),
         replies: Replies::new(&env),
-        sealer: Sealer::new(&key),
+        sealer,
         fsid: hasher.finish(),
         port: Cell::default(),
         mounts: RefCell::default(),
@@ -146,27 +149,37 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     Ok(Gateway { shared, server })
 }
 
-/// The key of the cluster's gateways; who comes first draws it.
-async fn key(env: &Env, client: &Client) -> Result<[u8; KEY_BYTES], NfsError> {
+/// The keys that an attribute holds: of each its number, and it. The last one seals.
+fn keys_of(value: &[u8]) -> Result<Sealer, String> {
+    let (keys, rest) = value.as_chunks::<{ 1 + KEY_BYTES }>();
+    if !rest.is_empty() {
+        return Err(format!("it has {} bytes, which are no keys", value.len()));
+    }
+    let keys: Vec<(u8, [u8; KEY_BYTES])> = keys
+        .iter()
+        .map(|[number, key @ ..]| (*number, *key))
+        .collect();
+    Sealer::new(&keys).map_err(|error| error.to_string())
+}
+
+/// The keys of the cluster's gateways; who comes first draws one.
+async fn sealer(env: &Env, client: &Client) -> Result<Sealer, NfsError> {
     let (ino, cred) = (client.root(), root());
     loop {
         match client.getxattr(&cred, ino, KEY_ATTRIBUTE).await {
-            Ok(key) => {
-                let length = key.len();
-                return <[u8; KEY_BYTES]>::try_from(&key[..]).map_err(|_| {
+            Ok(value) => {
+                return keys_of(&value).map_err(|why| {
                     NfsError::Key(format!(
-                        "it has {length} bytes and not {KEY_BYTES}: remove it to have another one drawn (all \
-                         clients have to mount again)"
+                        "{why}. Remove the attribute to have a key drawn: then all clients have to mount again"
                     ))
                 });
             }
             Err(Errno(libc::ENODATA)) => {}
             Err(errno) => return Err(NfsError::Key(errno.to_string())),
         }
-        let drawn: Vec<u8> = (0..KEY_BYTES / 8)
-            .flat_map(|_| env.random().to_be_bytes())
-            .collect();
-        let set = client.setxattr(&cred, ino, KEY_ATTRIBUTE, drawn.into(), XattrFlags::Create);
+        let drawn = (0..KEY_BYTES / 8).flat_map(|_| env.random().to_be_bytes());
+        let value: Vec<u8> = std::iter::once(FIRST_KEY).chain(drawn).collect();
+        let set = client.setxattr(&cred, ino, KEY_ATTRIBUTE, value.into(), XattrFlags::Create);
         match set.await {
             // Another gateway may have been faster: it is read in any case.
             Ok(()) | Err(Errno(libc::EEXIST)) => {}

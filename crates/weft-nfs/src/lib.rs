@@ -19,4 +19,8 @@ mod v3;
 mod verifier;
 
 pub use gateway::{Gateway, NfsError, start};
+pub use handle::{
+    FILE_HANDLE_BYTES, FileHandle, HANDLE_BYTES_MAX, HandleError, KEY_BYTES, KeyError, Kind,
+    Opened, Rights, Sealer,
+};
 pub use settings::{ExportSettings, Rule, Settings, Squash};

@@ -201,3 +201,108 @@ pub(crate) fn encode_denied(xid: u32, denied: Denied, out: &mut Encoder) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_xdr::rpc;
+
+    fn written(write: impl FnOnce(&mut Encoder)) -> rpc::rpc_msg {
+        let mut out = Encoder::default();
+        write(&mut out);
+        rpc::rpc_msg::from_bytes(out.joined()).unwrap()
+    }
+
+    fn reply(xid: u32, body: rpc::reply_body) -> rpc::rpc_msg {
+        let body = rpc::rpc_msg_body::REPLY(body);
+        rpc::rpc_msg { xid, body }
+    }
+
+    fn none() -> rpc::opaque_auth {
+        rpc::opaque_auth {
+            flavor: auth_flavor::AUTH_NONE,
+            body: Bytes::new(),
+        }
+    }
+
+    /// Headers are written and read by hand, so that a bad credential is not a bad message; what is good must be what
+    /// the RFC's definition says.
+    #[test]
+    fn headers_are_what_the_definition_says() {
+        let user = authsys_parms {
+            stamp: 1,
+            machinename: Bytes::from_static(b"host"),
+            uid: 2,
+            gid: 3,
+            gids: vec![4, 5],
+        };
+        for credential in [Credential::None, Credential::Sys(user)] {
+            let cred = match &credential {
+                Credential::None => none(),
+                Credential::Sys(user) => rpc::opaque_auth {
+                    flavor: auth_flavor::AUTH_SYS,
+                    body: user.to_bytes(),
+                },
+            };
+            let message = rpc::rpc_msg {
+                xid: 9,
+                body: rpc::rpc_msg_body::CALL(rpc::call_body {
+                    rpcvers: 2,
+                    prog: 10,
+                    vers: 11,
+                    proc: 12,
+                    cred,
+                    verf: none(),
+                }),
+            };
+            assert_eq!(
+                written(|out| encode_call(9, (10, 11, 12), &credential, out)),
+                message
+            );
+            let bytes = message.to_bytes();
+            assert_eq!(arguments_of(&bytes), Some((10, 11, 12, bytes.len())));
+            for length in 0..bytes.len() {
+                let place = arguments_of(&bytes[..length]);
+                assert!(
+                    place.is_none_or(|(.., at)| at > length),
+                    "{length}: {place:?}"
+                );
+            }
+            let header = CallHeader {
+                program: 10,
+                version: 11,
+                procedure: 12,
+                credential,
+            };
+            let decoded = Header::decode(&mut Decoder::new(bytes));
+            assert_eq!(decoded, Ok(Header::Call(9, Ok(header))));
+        }
+        let outcome = rpc::accepted_reply_reply_data::default(accept_stat::GARBAGE_ARGS);
+        assert_eq!(
+            written(|out| encode_accepted(9, accept_stat::GARBAGE_ARGS, out)),
+            reply(
+                9,
+                rpc::reply_body::MSG_ACCEPTED(rpc::accepted_reply {
+                    verf: none(),
+                    reply_data: outcome
+                })
+            )
+        );
+        let low_high = rpc::rejected_reply_mismatch_info { low: 2, high: 2 };
+        for (denied, rejected) in [
+            (
+                Denied::RpcVersion,
+                rpc::rejected_reply::RPC_MISMATCH(low_high),
+            ),
+            (
+                Denied::Auth(auth_stat::AUTH_BADCRED),
+                rpc::rejected_reply::AUTH_ERROR(auth_stat::AUTH_BADCRED),
+            ),
+        ] {
+            assert_eq!(
+                written(|out| encode_denied(9, denied, out)),
+                reply(9, rpc::reply_body::MSG_DENIED(rejected))
+            );
+        }
+    }
+}

@@ -7,6 +7,7 @@
 //!
 //! This crate knows nothing: no socket, no clock, no other crate of Weft's.
 
+pub mod again;
 mod decode;
 mod encode;
 mod generated;

@@ -3,7 +3,7 @@
 use super::TRANSFER_MAX;
 use crate::caller::{Caller, Object};
 use crate::directories::Place;
-use crate::handle::HANDLE_BYTES;
+use crate::handle::FILE_HANDLE_BYTES;
 use crate::status::Status;
 use weft_client::{DirEntry, HandleId};
 use weft_xdr::nfs3::*;
@@ -15,7 +15,7 @@ const HEAD_BYTES: usize = 4 + 88 + 8 + 4 + 4;
 /// Bytes of an entry without its name: that there is one, its number, the name's length, its cookie.
 const ENTRY_BYTES: usize = 4 + 8 + 4 + 8;
 /// What READDIRPLUS has of an entry besides: attributes and handle.
-const PLUS_BYTES: usize = 4 + 84 + 4 + 4 + HANDLE_BYTES.next_multiple_of(4);
+const PLUS_BYTES: usize = 4 + 84 + 4 + 4 + FILE_HANDLE_BYTES.next_multiple_of(4);
 /// Cookies are the name space's own, and good for ever.
 const VERIFIER: cookieverf3 = [0; 8];
 
