@@ -30,6 +30,22 @@ const TARGETS: &[(&str, &[Kept])] = &[
         ],
     ),
     ("config", &[]),
+    (
+        "oncrpc",
+        &[
+            (Some(0x45), "nfs/calls.bin"),
+            (Some(0), "frame-v1/write.bin"),
+        ],
+    ),
+    (
+        "xdr",
+        &[
+            (Some(40), "nfs/create-args.bin"),
+            (Some(57), "nfs/readdir-results.bin"),
+            (Some(70), "nfs/compound-args.bin"),
+            (Some(78), "nfs/layout.bin"),
+        ],
+    ),
 ];
 
 /// Runs all targets, or one, for so many seconds each.

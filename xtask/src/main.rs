@@ -14,6 +14,7 @@ mod sim;
 mod spaces;
 mod suites;
 mod testbed;
+mod xdr;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -85,6 +86,12 @@ enum Chore {
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
         members: Option<u32>,
     },
+    /// Writes the types of weft-xdr from the RFCs' definitions.
+    Xdr {
+        /// Only says whether they are what would be written.
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -109,6 +116,7 @@ fn main() -> ExitCode {
         } => sim::soak(minutes, groups, members),
         Chore::Suites(arguments) => suites::suites(&arguments),
         Chore::Testbed(command) => testbed::run(command),
+        Chore::Xdr { check } => xdr::xdr(check),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

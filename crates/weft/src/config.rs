@@ -38,11 +38,18 @@ pub enum ServerKind {
     Data,
     /// A FUSE mount.
     Mount,
+    /// `weft nfs`
+    Nfs,
 }
 
 impl ServerKind {
     /// All of them.
-    pub const ALL: [ServerKind; 3] = [ServerKind::Meta, ServerKind::Data, ServerKind::Mount];
+    pub const ALL: [ServerKind; 4] = [
+        ServerKind::Meta,
+        ServerKind::Data,
+        ServerKind::Mount,
+        ServerKind::Nfs,
+    ];
 
     /// As on the command line.
     pub fn name(self) -> &'static str {
@@ -50,6 +57,7 @@ impl ServerKind {
             ServerKind::Meta => "meta",
             ServerKind::Data => "data",
             ServerKind::Mount => "mount",
+            ServerKind::Nfs => "nfs",
         }
     }
 
@@ -64,6 +72,7 @@ impl ServerKind {
             ServerKind::Meta => both::<weft_meta::Settings>(text, path),
             ServerKind::Data => both::<weft_data::Settings>(text, path),
             ServerKind::Mount => both::<weft_mount::Settings>(text, path),
+            ServerKind::Nfs => both::<weft_nfs::Settings>(text, path),
         }
     }
 }

@@ -68,6 +68,8 @@ enum Command {
     Data(server::ServerCommand),
     /// Mounts a cluster by FUSE.
     Mount(server::ServerCommand),
+    /// Runs an NFS gateway: any NFS client can mount the cluster by it.
+    Nfs(server::ServerCommand),
     /// Checks a configuration file and prints the values in effect.
     Config(config::ConfigCommand),
     /// Pairs, states, epochs, space, rates, recovery.
@@ -119,7 +121,7 @@ fn start_logging(default: &str) {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_logging(match &arguments.command {
-        Command::Meta(_) | Command::Data(_) | Command::Mount(_) => "info",
+        Command::Meta(_) | Command::Data(_) | Command::Mount(_) | Command::Nfs(_) => "info",
         // People get an error once, in words; not as a log line too.
         _ => "error",
     });
@@ -128,6 +130,7 @@ fn main() -> ExitCode {
         Command::Meta(command) => server::meta(&command),
         Command::Data(command) => server::data(&command),
         Command::Mount(command) => server::mount(&command),
+        Command::Nfs(command) => server::nfs(&command),
         Command::Config(command) => config::run(&command),
         Command::Status(command) => block_on(|env| status::run(env, command)),
         Command::Exposure(command) => block_on(|env| exposure::run(env, command)),

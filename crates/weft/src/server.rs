@@ -1,4 +1,4 @@
-//! `weft meta`, `weft data`, `weft mount`: a server of its own, until SIGTERM or SIGINT.
+//! `weft meta`, `weft data`, `weft mount`, `weft nfs`: a server of its own, until SIGTERM or SIGINT.
 
 use crate::config::load;
 use crate::error::{Error, Result, Tried};
@@ -107,4 +107,20 @@ pub fn mount(command: &ServerCommand) -> Result<()> {
         tracing::info!(path = %path.display(), "ready");
     })
     .map_err(|error| Error::Failed(error.to_string()))
+}
+
+/// Runs an NFS gateway.
+///
+/// # Errors
+/// If the configuration is wrong, the cluster cannot be joined or the address cannot be listened on.
+pub fn nfs(command: &ServerCommand) -> Result<()> {
+    let settings: weft_nfs::Settings = load(&command.config)?;
+    crate::block_on(|env| async move {
+        let gateway = weft_nfs::start(env, settings)
+            .await
+            .map_err(|error| Error::Failed(error.to_string()))?;
+        told_to_stop().await?;
+        gateway.stop().await;
+        Ok(())
+    })
 }

@@ -8,6 +8,7 @@
 //! D/meta-1.log       what it logs, appended
 //! D/meta-1/          what it keeps
 //! D/data-0.0 ...     the same for each data server
+//! D/nfs-1.toml ...   the same for each NFS gateway
 //! D/mount.toml, D/mount.log, D/mnt
 //! ```
 
@@ -28,6 +29,8 @@ pub const MEMBERS: u32 = 3;
 pub const MEMBERS_MAX: u32 = 5;
 /// Groups of metadata servers of a development cluster at most.
 pub const GROUPS_MAX: u32 = 8;
+/// NFS gateways of a development cluster at most.
+pub const GATEWAYS_MAX: u32 = 16;
 
 /// Version of cluster.toml.
 const VERSION: u32 = 1;
@@ -41,6 +44,8 @@ pub enum Name {
     Active(u32),
     /// `data:0.1`: pair and member.
     Data(u32, u32),
+    /// `nfs:1`: a gateway.
+    Nfs(u32),
     /// `mount`
     Mount,
 }
@@ -53,6 +58,7 @@ impl fmt::Display for Name {
             Name::Active(0) => f.write_str("active"),
             Name::Active(group) => write!(f, "active:{group}"),
             Name::Data(pair, member) => write!(f, "data:{pair}.{member}"),
+            Name::Nfs(number) => write!(f, "nfs:{number}"),
             Name::Mount => f.write_str("mount"),
         }
     }
@@ -75,10 +81,11 @@ impl FromStr for Name {
                 Err(_) => both(place).map(|(group, member)| Name::Meta(group, member)),
             },
             Some(("data", place)) => both(place).map(|(pair, member)| Name::Data(pair, member)),
+            Some(("nfs", number)) => number.parse().ok().map(Name::Nfs),
             _ => None,
         };
         parsed.ok_or_else(|| {
-            format!("no process is called {text:?}: names are meta:MEMBER as in meta:1 (of other groups meta:GROUP.MEMBER), active (active:GROUP), data:PAIR.MEMBER as in data:0.1, and mount")
+            format!("no process is called {text:?}: names are meta:MEMBER as in meta:1 (of other groups meta:GROUP.MEMBER), active (active:GROUP), data:PAIR.MEMBER as in data:0.1, nfs:NUMBER as in nfs:1, and mount")
         })
     }
 }
@@ -110,6 +117,9 @@ pub struct Cluster {
     pub meta: Vec<Endpoint>,
     /// Pairs, from 0: member 0 and member 1.
     pub data: Vec<[Endpoint; 2]>,
+    /// Addresses of NFS gateways, from 1.
+    #[serde(default)]
+    pub nfs: Vec<String>,
 }
 
 fn one() -> u32 {
@@ -125,6 +135,8 @@ pub struct Counts {
     pub members: u32,
     /// Pairs of data servers.
     pub pairs: u32,
+    /// NFS gateways.
+    pub gateways: u32,
 }
 
 impl Cluster {
@@ -177,6 +189,7 @@ impl Cluster {
             .map(|_| Ok([endpoint()?, endpoint()?]))
             .collect::<Result<Vec<_>>>()?;
         let mount_metrics = Some(address()?);
+        let nfs: Result<Vec<String>> = (0..counts.gateways).map(|_| address()).collect();
         let cluster = Cluster {
             version: VERSION,
             id: format!("{:016x}", env.random()),
@@ -184,14 +197,41 @@ impl Cluster {
             groups: counts.groups,
             meta,
             data,
+            nfs: nfs?,
         };
-        let text = toml::to_string_pretty(&cluster)
+        cluster.save(directory)?;
+        Ok(cluster)
+    }
+
+    fn save(&self, directory: &Path) -> Result<()> {
+        let text = toml::to_string_pretty(self)
             .map_err(|error| Error::Failed(format!("cannot write down the cluster: {error}")))?;
         let path = Cluster::file(directory);
         let temporary = directory.join("cluster.toml.new");
         fs::write(&temporary, text).tried_on("cannot write", &temporary)?;
-        fs::rename(&temporary, &path).tried_on("cannot write", &path)?;
-        Ok(cluster)
+        fs::rename(&temporary, &path).tried_on("cannot write", &path)
+    }
+
+    /// Has so many NFS gateways from now on. Those that stay keep their addresses.
+    ///
+    /// # Errors
+    /// If no ports are free or the file cannot be written.
+    pub fn set_gateways(
+        &mut self,
+        env: &Env,
+        directory: &Path,
+        count: u32,
+        ports: &mut Ports,
+    ) -> Result<()> {
+        let before = self.nfs.len();
+        self.nfs.truncate(count as usize);
+        while self.nfs.len() < count as usize {
+            self.nfs.push(ports.draw(env)?);
+        }
+        match self.nfs.len() == before {
+            true => Ok(()),
+            false => self.save(directory),
+        }
     }
 
     /// The servers in the order in which they are started; the mount is not among them.
@@ -201,7 +241,8 @@ impl Cluster {
             .flat_map(|group| (1..=members).map(move |member| Name::Meta(group, member)));
         let data =
             (0..self.data.len() as u32).flat_map(|pair| [Name::Data(pair, 0), Name::Data(pair, 1)]);
-        meta.chain(data).collect()
+        let nfs = (1..=self.nfs.len() as u32).map(Name::Nfs);
+        meta.chain(data).chain(nfs).collect()
     }
 
     /// Where a server listens; None for the mount and for servers that are not of this cluster.
@@ -214,7 +255,18 @@ impl Cluster {
                 self.meta.get(at as usize).filter(|_| is_there)
             }
             Name::Data(pair, member) => self.data.get(pair as usize)?.get(member as usize),
-            Name::Active(_) | Name::Mount => None,
+            Name::Active(_) | Name::Nfs(_) | Name::Mount => None,
+        }
+    }
+
+    /// Where a process can be reached.
+    pub fn address(&self, name: Name) -> Option<&str> {
+        match name {
+            Name::Nfs(number) => {
+                let at = (number as usize).checked_sub(1)?;
+                self.nfs.get(at).map(String::as_str)
+            }
+            _ => self.endpoint(name).map(|one| one.address.as_str()),
         }
     }
 
@@ -235,6 +287,7 @@ impl Cluster {
         servers
             .flat_map(|one| [&one.address, &one.metrics])
             .chain(&self.mount_metrics)
+            .chain(&self.nfs)
             .try_for_each(|address| ports.take_back(address))
     }
 
@@ -275,6 +328,7 @@ impl Name {
         match self {
             Name::Meta(..) | Name::Active(_) => "meta",
             Name::Data(..) => "data",
+            Name::Nfs(_) => "nfs",
             Name::Mount => "mount",
         }
     }
@@ -292,12 +346,14 @@ mod tests {
             Name::Active(0),
             Name::Active(1),
             Name::Data(12, 1),
+            Name::Nfs(2),
             Name::Mount,
         ] {
             assert_eq!(name.to_string().parse(), Ok(name));
         }
         for wrong in [
-            "", "data", "data:1", "data:x.0", "meta:", "meta:1.", "active:x", "mount:1", "disk:0.0",
+            "", "data", "data:1", "data:x.0", "meta:", "meta:1.", "active:x", "mount:1",
+            "disk:0.0", "nfs", "nfs:x",
         ] {
             assert!(wrong.parse::<Name>().is_err(), "{wrong:?}");
         }

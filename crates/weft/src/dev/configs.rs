@@ -71,6 +71,28 @@ pub fn write_config(
             })?
         }
         Name::Active(_) => return Err(unknown()),
+        Name::Nfs(number) => {
+            let address = cluster.address(name).ok_or_else(unknown)?;
+            // This machine's processes only, and whoever they say they are: it is the developer's own.
+            let rule = weft_nfs::Rule {
+                clients: vec!["127.0.0.0/8".into(), "::1".into()],
+                squash: weft_nfs::Squash::None,
+                ..weft_nfs::Rule::default()
+            };
+            let mut settings = weft_nfs::Settings {
+                listen: address.to_owned(),
+                exports: vec![weft_nfs::ExportSettings {
+                    path: "/".into(),
+                    id: None,
+                    rules: vec![rule],
+                }],
+                ..weft_nfs::Settings::default()
+            };
+            settings.client.meta = cluster.meta_addresses();
+            settings.client.cluster_id = cluster.id.clone();
+            settings.client.name = format!("weft dev: nfs {number}");
+            to_toml(&settings)?
+        }
         Name::Mount => {
             let point = chosen.mount_point.clone().ok_or_else(unknown)?;
             let mut settings = weft_mount::Settings {

@@ -55,6 +55,9 @@ struct Up {
     /// Groups of metadata servers that share the name space [default: 1, or as many as the directory has].
     #[arg(long)]
     groups: Option<u32>,
+    /// NFS gateways, each on a port of its own of this machine [default: 0, or as many as the directory has].
+    #[arg(long)]
+    nfs: Option<u32>,
     /// When a change is called committed.
     #[arg(long, value_enum, default_value_t = JournalSync::Group)]
     journal_sync: JournalSync,
@@ -73,7 +76,7 @@ pub enum JournalSync {
 
 #[derive(Subcommand)]
 enum DevOrder {
-    /// Kills a process (SIGKILL): meta:MEMBER, active (the metadata server that leads), data:PAIR.MEMBER, mount;
+    /// Kills a process (SIGKILL): meta:MEMBER, active (the metadata server that leads), data:PAIR.MEMBER, nfs:NUMBER, mount;
     /// of other groups than the first meta:GROUP.MEMBER and active:GROUP.
     Kill { name: String },
     /// Makes a process hang (SIGSTOP).
@@ -172,6 +175,14 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
             cluster::PAIRS_MAX
         )));
     }
+    if let Some(gateways) = up.nfs
+        && gateways > cluster::GATEWAYS_MAX
+    {
+        return Err(Error::Usage(format!(
+            "--nfs: from 0 to {}",
+            cluster::GATEWAYS_MAX
+        )));
+    }
     fs::create_dir_all(directory).tried_on("cannot make", directory)?;
     // Servers get absolute paths: they may be started again from anywhere.
     let directory = directory
@@ -193,7 +204,7 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
         mount_point,
         journal_sync: up.journal_sync,
     };
-    let (groups, members, pairs) = (up.groups, up.members, up.pairs);
+    let (groups, members, pairs, gateways) = (up.groups, up.members, up.pairs, up.nfs);
     weft_env::real::run(move |env| async move {
         // Claimed until the cluster has ended.
         let mut ports = Ports::default();
@@ -203,10 +214,11 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
                     groups: groups.unwrap_or(1),
                     members: members.unwrap_or(cluster::MEMBERS),
                     pairs: pairs.unwrap_or(2),
+                    gateways: gateways.unwrap_or(0),
                 };
                 Cluster::create(&env, &directory, counts, &mut ports)?
             }
-            Some(cluster) => {
+            Some(mut cluster) => {
                 let there = cluster.groups;
                 if groups.is_some_and(|groups| groups != there) {
                     return Err(Error::Usage(format!(
@@ -229,6 +241,9 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
                     )));
                 }
                 cluster.take_back(&mut ports)?;
+                if let Some(gateways) = gateways {
+                    cluster.set_gateways(&env, &directory, gateways, &mut ports)?;
+                }
                 cluster
             }
         };
@@ -341,6 +356,13 @@ fn ready_message(directory: &Path, cluster: &Cluster, mount_point: Option<&Path>
         None => {
             out += &format!("Not mounted; data and logs in {dir}.\n\nTry, in another terminal:\n")
         }
+    }
+    for (at, address) in cluster.nfs.iter().enumerate() {
+        let port = address.rsplit_once(':').map_or("", |(_, port)| port);
+        out += &format!(
+            "\x20 mount -t nfs -o vers=3,port={port},mountport={port},nolock 127.0.0.1:/ DIR   # by gateway nfs:{}\n",
+            at + 1
+        );
     }
     out += &format!(
         "\x20 {weft} dev{dir_option} status\n\nCtrl-C ends it; the same command brings it back with its data."

@@ -92,9 +92,13 @@ impl Supervisor {
         let mut names = self.cluster.servers();
         names.retain(|name| !removed.contains(name));
         // The others find the metadata service when they start.
-        let is_meta = |name: &Name| matches!(name, Name::Meta(..));
-        let (meta, others): (Vec<Name>, Vec<Name>) = names.into_iter().partition(is_meta);
-        for wave in [meta, others] {
+        let wave_of = |wave: fn(&Name) -> bool| names.iter().copied().filter(wave).collect();
+        let waves: [Vec<Name>; 3] = [
+            wave_of(|name| matches!(name, Name::Meta(..))),
+            wave_of(|name| matches!(name, Name::Data(..))),
+            wave_of(|name| matches!(name, Name::Nfs(..))),
+        ];
+        for wave in waves {
             for &name in &wave {
                 self.spawn(name)?;
             }
@@ -196,9 +200,9 @@ impl Supervisor {
             .stderr(log)
             // Ctrl-C in a terminal goes to its whole process group; the order of ending is ours.
             .process_group(0);
-        // The mount unmounts when it is asked to end; a server needs no farewell.
+        // The mount unmounts when it is asked to end, and a gateway writes back; a server needs no farewell.
         let on_parent_death = match name {
-            Name::Mount => libc::SIGTERM,
+            Name::Mount | Name::Nfs(_) => libc::SIGTERM,
             _ => libc::SIGKILL,
         };
         let parent = std::process::id();
@@ -258,6 +262,10 @@ impl Supervisor {
             let serving = match (name, &self.chosen.mount_point) {
                 (Name::Mount, Some(point)) => mounts::is_mounted(point),
                 (Name::Mount, None) => true,
+                (Name::Nfs(_), _) => match self.cluster.address(name) {
+                    Some(address) => self.env.connect(address).await.is_ok(),
+                    None => true,
+                },
                 _ => match self.cluster.endpoint(name) {
                     Some(endpoint) => Tool::connect(&self.env, &endpoint.address).await.is_ok(),
                     None => true,
@@ -422,23 +430,20 @@ impl Supervisor {
     }
 
     fn report(&self) -> Answer {
-        let process = |(name, state): (&Name, &State)| {
-            let endpoint = self.cluster.endpoint(*name);
-            Process {
-                name: name.to_string(),
-                pid: match state {
-                    State::Running { pid, .. } => Some(*pid),
-                    State::Ended { .. } => None,
-                },
-                state: match state {
-                    State::Running { stopped: false, .. } => "running".into(),
-                    State::Running { stopped: true, .. } => "stopped".into(),
-                    State::Ended { how } => how.clone(),
-                },
-                address: endpoint.map(|one| one.address.clone()),
-                metrics: self.cluster.metrics(*name).map(str::to_owned),
-                log: name.place(&self.directory).log.display().to_string(),
-            }
+        let process = |(name, state): (&Name, &State)| Process {
+            name: name.to_string(),
+            pid: match state {
+                State::Running { pid, .. } => Some(*pid),
+                State::Ended { .. } => None,
+            },
+            state: match state {
+                State::Running { stopped: false, .. } => "running".into(),
+                State::Running { stopped: true, .. } => "stopped".into(),
+                State::Ended { how } => how.clone(),
+            },
+            address: self.cluster.address(*name).map(str::to_owned),
+            metrics: self.cluster.metrics(*name).map(str::to_owned),
+            log: name.place(&self.directory).log.display().to_string(),
         };
         Answer::Processes {
             processes: self.states.iter().map(process).collect(),
@@ -480,6 +485,7 @@ impl Supervisor {
         };
         for (kind, patience) in [
             ("mount", MOUNT_STOP_PATIENCE),
+            ("nfs", MOUNT_STOP_PATIENCE),
             ("meta", SERVER_STOP_PATIENCE),
             ("data", SERVER_STOP_PATIENCE),
         ] {

@@ -1,0 +1,107 @@
+//! Who calls, and what his handles stand for.
+
+use crate::exports::{Access, Export, Origin};
+use crate::gateway::Shared;
+use crate::handle::{FileHandle, HandleError, Rights};
+use crate::status::Status;
+use bytes::Bytes;
+use std::rc::Rc;
+use weft_client::Cred;
+use weft_oncrpc::Credential;
+use weft_xdr::nfs3::{nfs_fh3, nfsstat3};
+
+/// A call's side of things, for as long as it is served.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub shared: Rc<Shared>,
+    pub from: Origin,
+    pub credential: Credential,
+}
+
+/// What a handle stands for, and what its bearer may do with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub export: u32,
+    pub ino: u64,
+    /// The export's directory.
+    pub root: u64,
+    pub access: Access,
+}
+
+impl Object {
+    pub(crate) fn cred(&self) -> &Cred {
+        &self.access.cred
+    }
+
+    /// Refuses changes where none may be made.
+    pub(crate) fn check_writable(&self) -> Result<(), Status> {
+        match self.access.read_only {
+            true => Err(Status(nfsstat3::NFS3ERR_ROFS)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Caller {
+    /// What a handle stands for.
+    ///
+    /// # Errors
+    /// BADHANDLE: it is none. ACCES: who calls may not have it. STALE: it is not exported any more.
+    pub(crate) async fn object(&self, handle: &nfs_fh3) -> Result<Object, Status> {
+        let file = self.shared.sealer.open_file(&handle.data);
+        let file = file.map_err(|error| match error {
+            HandleError::Key(_) => Status(nfsstat3::NFS3ERR_STALE),
+            _ => Status(nfsstat3::NFS3ERR_BADHANDLE),
+        })?;
+        let export = self.shared.exports.find(file.export);
+        let export = export.ok_or(Status(nfsstat3::NFS3ERR_STALE))?;
+        let access = export.access(self.from, &self.credential);
+        let access = access.ok_or(Status(nfsstat3::NFS3ERR_ACCES))?;
+        let root = self.root_of(export).await?;
+        Ok(Object {
+            export: file.export,
+            ino: file.inode,
+            root,
+            access,
+        })
+    }
+
+    /// As [`Caller::object`], for a change.
+    pub(crate) async fn changed(&self, handle: &nfs_fh3) -> Result<Object, Status> {
+        let object = self.object(handle).await?;
+        object.check_writable()?;
+        Ok(object)
+    }
+
+    /// The inode of an export's directory.
+    pub(crate) async fn root_of(&self, export: &Export) -> Result<u64, Status> {
+        if export.root.get() == 0 {
+            let found = self.shared.walk(self.shared.client.root(), &export.path);
+            export.root.set(found.await?);
+        }
+        Ok(export.root.get())
+    }
+
+    /// The handle of another file of an object's export.
+    pub(crate) fn handle(&self, beside: &Object, ino: u64) -> nfs_fh3 {
+        nfs_fh3 {
+            data: self.sealed(beside.export, ino),
+        }
+    }
+
+    /// The bytes of a handle.
+    pub(crate) fn sealed(&self, export: u32, ino: u64) -> Bytes {
+        // What may be done is asked with each call: the rules of an export may change while clients have handles.
+        let rights = Rights {
+            read: true,
+            write: true,
+            sync: false,
+        };
+        self.shared.sealer.seal_file(&FileHandle {
+            export,
+            inode: ino,
+            generation: 0,
+            rights,
+        })
+    }
+}

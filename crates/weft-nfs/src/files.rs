@@ -1,0 +1,204 @@
+//! Open files. NFS version 3 has none: a file is open here from its first READ or WRITE until nobody has asked for it
+//! for a while.
+
+use crate::status::Status;
+use crate::verifier::Verifier;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_client::{Client, Cred, HandleId, OpenFlags};
+use weft_env::{Env, Mono};
+
+/// A file that nobody has asked for so long is closed.
+const IDLE: Duration = Duration::from_secs(10);
+/// How often it is looked which.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Open files at most: beyond, those that have been idle longest are closed earlier.
+const FILES_MAX: usize = 4_096;
+
+/// An open file.
+struct OpenFile {
+    handle: HandleId,
+    /// Uses in progress.
+    uses: Cell<u32>,
+    used_at: Cell<Mono>,
+    /// Something was written that no fsync has covered.
+    is_dirty: Cell<bool>,
+}
+
+/// A use of an open file, for as long as an operation takes.
+pub(crate) struct Use {
+    file: Rc<OpenFile>,
+    env: Env,
+}
+
+impl Use {
+    pub(crate) fn handle(&self) -> HandleId {
+        self.file.handle
+    }
+
+    /// It is about to be written.
+    pub(crate) fn note_written(&self) {
+        self.file.is_dirty.set(true);
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.file.uses.set(self.file.uses.get() - 1);
+        self.file.used_at.set(self.env.now());
+    }
+}
+
+/// All of a gateway's.
+pub(crate) struct Files {
+    env: Env,
+    client: Rc<Client>,
+    verifier: Rc<Verifier>,
+    open: RefCell<BTreeMap<u64, Rc<OpenFile>>>,
+}
+
+/// Who opens: whether somebody may read or write is asked with each operation.
+pub(crate) fn root() -> Cred {
+    Cred::default()
+}
+
+impl Files {
+    pub(crate) fn new(env: &Env, client: &Rc<Client>, verifier: &Rc<Verifier>) -> Rc<Files> {
+        let files = Rc::new(Files {
+            env: env.clone(),
+            client: client.clone(),
+            verifier: verifier.clone(),
+            open: RefCell::default(),
+        });
+        let of = Rc::downgrade(&files);
+        let env = env.clone();
+        files.env.spawn("idle files", async move {
+            loop {
+                env.sleep(LOOK_EVERY).await;
+                let Some(files) = of.upgrade() else { return };
+                files.close_idle().await;
+            }
+        });
+        files
+    }
+
+    fn take(&self, file: &Rc<OpenFile>) -> Use {
+        file.uses.set(file.uses.get() + 1);
+        Use {
+            file: file.clone(),
+            env: self.env.clone(),
+        }
+    }
+
+    /// A use of a file, which is opened for it if it is not.
+    ///
+    /// # Errors
+    /// As opening it.
+    pub(crate) async fn get(&self, ino: u64) -> Result<Use, Status> {
+        if let Some(file) = self.open.borrow().get(&ino) {
+            return Ok(self.take(file));
+        }
+        let flags = OpenFlags {
+            read: true,
+            write: true,
+            ..OpenFlags::default()
+        };
+        let handle = self.client.open(&root(), ino, flags).await?;
+        Ok(self.adopt(ino, handle))
+    }
+
+    /// Takes over a file that was opened for reading and writing.
+    pub(crate) fn adopt(&self, ino: u64, handle: HandleId) -> Use {
+        let known = self.open.borrow().get(&ino).cloned();
+        if let Some(file) = known {
+            // Somebody else was faster.
+            self.release(handle);
+            return self.take(&file);
+        }
+        let file = Rc::new(OpenFile {
+            handle,
+            uses: Cell::new(0),
+            used_at: Cell::new(self.env.now()),
+            is_dirty: Cell::new(false),
+        });
+        self.open.borrow_mut().insert(ino, file.clone());
+        self.take(&file)
+    }
+
+    /// All that was written to a file before is on both members, size and times with it.
+    ///
+    /// # Errors
+    /// As fsync; then all clients are to write again what they have not committed.
+    pub(crate) async fn sync(&self, of: &Use) -> Result<(), Status> {
+        let was_dirty = of.file.is_dirty.replace(false);
+        let synced = self.client.fsync(of.handle(), false).await;
+        if synced.is_err() && was_dirty {
+            self.verifier.renew();
+        }
+        Ok(synced?)
+    }
+
+    /// Forgets a file whose handle is void, or of which nothing is left.
+    pub(crate) fn forget(&self, ino: u64) {
+        let gone = self.open.borrow_mut().remove(&ino);
+        if let Some(file) = gone {
+            if file.is_dirty.get() {
+                self.verifier.renew();
+            }
+            self.release(file.handle);
+        }
+    }
+
+    fn release(&self, handle: HandleId) {
+        let client = self.client.clone();
+        self.env.spawn("release", async move {
+            if let Err(errno) = client.release(handle, None).await {
+                tracing::debug!(%errno, "a file was closed");
+            }
+        });
+    }
+
+    /// Those that are to be closed, longest idle first.
+    fn idle(&self) -> Vec<u64> {
+        let now = self.env.now();
+        let open = self.open.borrow();
+        let mut idle: Vec<(Mono, u64)> = open
+            .iter()
+            .filter(|(_, file)| file.uses.get() == 0)
+            .map(|(ino, file)| (file.used_at.get(), *ino))
+            .collect();
+        idle.sort_unstable();
+        let too_many = open.len().saturating_sub(FILES_MAX);
+        let is_due = |at: usize, since: Mono| at < too_many || now.since(since) >= IDLE;
+        let due = idle.into_iter().enumerate();
+        due.filter(|(at, (since, _))| is_due(*at, *since))
+            .map(|(_, (_, ino))| ino)
+            .collect()
+    }
+
+    /// What was written to a file is on its servers before it is closed: only so an error of that is known as one of
+    /// what clients have not committed.
+    async fn close_idle(&self) {
+        for ino in self.idle() {
+            let Some(file) = self.open.borrow().get(&ino).cloned() else {
+                continue;
+            };
+            if file.is_dirty.get() {
+                let using = self.take(&file);
+                if let Err(status) = self.sync(&using).await {
+                    tracing::warn!(
+                        ino,
+                        ?status,
+                        "what was written could not be kept: clients that have not committed it write it again"
+                    );
+                }
+            }
+            if file.uses.get() == 0 {
+                self.open.borrow_mut().remove(&ino);
+                self.release(file.handle);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Settings of a gateway, as they stand in a configuration file.
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// How long operations wait for servers that do not answer: NFS clients wait with them, and know no pause but that.
+const PATIENCE_MS: u64 = 600_000;
+
+/// Settings of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Address (`host:port`) for NFS, MOUNT and GETPORT.
+    pub listen: String,
+    /// What may be mounted. Empty: nothing.
+    #[serde(rename = "export")]
+    pub exports: Vec<ExportSettings>,
+    /// The client behind it.
+    pub client: weft_client::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            listen: "0.0.0.0:2049".into(),
+            exports: Vec::new(),
+            client: weft_client::Settings {
+                patience_ms: PATIENCE_MS,
+                ..weft_client::Settings::default()
+            },
+        }
+    }
+}
+
+/// A directory that may be mounted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportSettings {
+    /// Where it is in the name space.
+    pub path: String,
+    /// Its number in file handles: the same at all gateways. By default one that follows from the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
+    /// Who may have it: the first rule that an address fits counts. Empty: nobody.
+    #[serde(rename = "rule", default)]
+    pub rules: Vec<Rule>,
+}
+
+/// What clients of some addresses may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rule {
+    /// Addresses and networks (`10.1.0.0/16`); `*` is everybody.
+    pub clients: Vec<String>,
+    /// All changes are refused.
+    pub read_only: bool,
+    /// Whose identity is not believed.
+    pub squash: Squash,
+    /// Who those are instead.
+    pub anonymous_uid: u32,
+    /// Their group.
+    pub anonymous_gid: u32,
+    /// Only calls from ports below 1024 are served, which only root of a machine can have.
+    pub privileged_ports: bool,
+}
+
+impl Default for Rule {
+    fn default() -> Rule {
+        Rule {
+            clients: Vec::new(),
+            read_only: false,
+            squash: Squash::Root,
+            anonymous_uid: 65534,
+            anonymous_gid: 65534,
+            privileged_ports: false,
+        }
+    }
+}
+
+/// Whose identity is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Squash {
+    /// Everybody is believed.
+    None,
+    /// Root is anonymous.
+    Root,
+    /// Everybody is anonymous.
+    All,
+}
+
+/// Some addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    Any,
+    Of(IpNet),
+}
+
+impl Network {
+    /// As it stands in the settings.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Network, String> {
+        if text == "*" {
+            return Ok(Network::Any);
+        }
+        let net = match text.parse::<IpAddr>() {
+            Ok(address) => Some(IpNet::from(address)),
+            Err(_) => text.parse::<IpNet>().ok(),
+        };
+        net.map(Network::Of).ok_or_else(|| {
+            format!("{text:?} is no address: write 10.1.2.3, a network as 10.1.0.0/16, or * for everybody")
+        })
+    }
+
+    /// An address is in it. Addresses of IPv4 that come as such of IPv6 are those of IPv4.
+    pub(crate) fn has(&self, address: Option<IpAddr>) -> bool {
+        match self {
+            Network::Any => true,
+            Network::Of(net) => address.is_some_and(|it| net.contains(&it.to_canonical())),
+        }
+    }
+}
+
+impl Settings {
+    /// Whether they make sense.
+    ///
+    /// # Errors
+    /// What does not, and what to write instead.
+    pub fn check(&self) -> Result<(), String> {
+        crate::exports::Exports::of(&self.exports).map(drop)?;
+        match self.client.meta.is_empty() {
+            true => Err("client.meta names no metadata server".into()),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,616 @@
+//! NFS gateways in a simulated cluster, and clients that speak NFS version 3 to them: what one gateway has answered
+//! every other one shows, also when gateways die (`docs/protocols/gateway.md`).
+#![allow(clippy::unwrap_used, clippy::disallowed_macros)]
+
+mod group;
+
+use bytes::Bytes;
+use group::{CLUSTER, Group, MS, SECOND, in_world};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use weft_nfs::{ExportSettings, Gateway, Rule, Settings, Squash};
+use weft_oncrpc::{Connection, Credential, Limits};
+use weft_sim::{Node, World};
+use weft_xdr::mount3::{MOUNTPROC3_EXPORT, MOUNTPROC3_MNT, mountres3, mountstat3};
+use weft_xdr::nfs3::*;
+use weft_xdr::portmap2::{IPPROTO_TCP, PMAPPROC_GETPORT, mapping};
+use weft_xdr::rpc::authsys_parms;
+use weft_xdr::{Encoder, Procedure};
+
+fn user(uid: u32) -> Credential {
+    Credential::Sys(authsys_parms {
+        stamp: 0,
+        machinename: Bytes::from_static(b"client"),
+        uid,
+        gid: uid,
+        gids: Vec::new(),
+    })
+}
+
+fn export(path: &str, rule: Rule) -> ExportSettings {
+    ExportSettings {
+        path: path.into(),
+        id: None,
+        rules: vec![Rule {
+            clients: vec!["*".into()],
+            ..rule
+        }],
+    }
+}
+
+fn believed() -> Rule {
+    Rule {
+        squash: Squash::None,
+        ..Rule::default()
+    }
+}
+
+/// A gateway on a node of its own.
+struct Gate {
+    node: Node,
+    slot: Rc<RefCell<Option<Gateway>>>,
+    settings: Settings,
+}
+
+impl Gate {
+    async fn start(world: &World, group: &Group, name: &str, exports: Vec<ExportSettings>) -> Gate {
+        let mut settings = Settings {
+            listen: format!("{name}:2049"),
+            exports,
+            ..Settings::default()
+        };
+        settings.client.meta = group.addresses();
+        settings.client.cluster_id = CLUSTER.into();
+        settings.client.name = name.into();
+        let gate = Gate {
+            node: world.node(name),
+            slot: Rc::default(),
+            settings,
+        };
+        gate.begin(world).await;
+        gate
+    }
+
+    async fn begin(&self, world: &World) {
+        let (slot, settings) = (self.slot.clone(), self.settings.clone());
+        self.node.start(|env| async move {
+            let gateway = weft_nfs::start(env, settings).await.unwrap();
+            slot.replace(Some(gateway));
+        });
+        while self.slot.borrow().is_none() {
+            world.sleep(MS).await;
+        }
+    }
+
+    fn kill(&self) {
+        self.node.kill();
+        // Only now, when nothing that its destructors do has an effect.
+        self.slot.take();
+    }
+}
+
+/// A client of one gateway.
+struct Nfs {
+    connection: Connection,
+    credential: Credential,
+}
+
+impl Nfs {
+    async fn to(world: &World, gate: &Gate, uid: u32) -> Nfs {
+        let env = world.node("client").env();
+        let address = &gate.settings.listen;
+        let connecting = Connection::connect(&env, address, Limits::default(), Vec::new());
+        Nfs {
+            connection: connecting.await.unwrap(),
+            credential: user(uid),
+        }
+    }
+
+    fn of(&self, uid: u32) -> Nfs {
+        Nfs {
+            connection: self.connection.clone(),
+            credential: user(uid),
+        }
+    }
+
+    async fn call<P: Procedure>(&self, arguments: P::Arguments) -> P::Results {
+        let call = self.connection.call::<P>(&self.credential, &arguments);
+        call.await.unwrap()
+    }
+
+    async fn mount(&self, path: &str) -> Result<nfs_fh3, mountstat3> {
+        match self.call::<MOUNTPROC3_MNT>(path.to_owned().into()).await {
+            mountres3::MNT3_OK(mounted) => Ok(nfs_fh3 {
+                data: mounted.fhandle,
+            }),
+            mountres3::default(why) => Err(why),
+        }
+    }
+
+    async fn mkdir(&self, dir: &nfs_fh3, name: &str, mode: u32) -> nfs_fh3 {
+        let args = MKDIR3args {
+            r#where: place(dir, name),
+            attributes: set(mode),
+        };
+        match self.call::<NFSPROC3_MKDIR>(args).await {
+            MKDIR3res::NFS3_OK(made) => made.obj.unwrap(),
+            MKDIR3res::default(why, _) => panic!("{name}: {why:?}"),
+        }
+    }
+
+    async fn create(
+        &self,
+        dir: &nfs_fh3,
+        name: &str,
+        how: createhow3,
+    ) -> Result<nfs_fh3, nfsstat3> {
+        let args = CREATE3args {
+            r#where: place(dir, name),
+            how,
+        };
+        match self.call::<NFSPROC3_CREATE>(args).await {
+            CREATE3res::NFS3_OK(made) => Ok(made.obj.unwrap()),
+            CREATE3res::default(why, _) => Err(why),
+        }
+    }
+
+    async fn lookup(&self, dir: &nfs_fh3, name: &str) -> Result<nfs_fh3, nfsstat3> {
+        let args = LOOKUP3args {
+            what: place(dir, name),
+        };
+        match self.call::<NFSPROC3_LOOKUP>(args).await {
+            LOOKUP3res::NFS3_OK(found) => Ok(found.object),
+            LOOKUP3res::default(why, _) => Err(why),
+        }
+    }
+
+    async fn getattr(&self, object: &nfs_fh3) -> Result<fattr3, nfsstat3> {
+        let args = GETATTR3args {
+            object: object.clone(),
+        };
+        match self.call::<NFSPROC3_GETATTR>(args).await {
+            GETATTR3res::NFS3_OK(found) => Ok(found.obj_attributes),
+            GETATTR3res::default(why) => Err(why),
+        }
+    }
+
+    async fn write(
+        &self,
+        file: &nfs_fh3,
+        offset: u64,
+        data: &[u8],
+        stable: stable_how,
+    ) -> Result<WRITE3resok, nfsstat3> {
+        let args = WRITE3args {
+            file: file.clone(),
+            offset,
+            count: data.len() as u32,
+            stable,
+            data: Bytes::copy_from_slice(data),
+        };
+        match self.call::<NFSPROC3_WRITE>(args).await {
+            WRITE3res::NFS3_OK(written) => Ok(written),
+            WRITE3res::default(why, _) => Err(why),
+        }
+    }
+
+    async fn commit(&self, file: &nfs_fh3) -> [u8; 8] {
+        let args = COMMIT3args {
+            file: file.clone(),
+            offset: 0,
+            count: 0,
+        };
+        match self.call::<NFSPROC3_COMMIT>(args).await {
+            COMMIT3res::NFS3_OK(done) => done.verf,
+            COMMIT3res::default(why, _) => panic!("{why:?}"),
+        }
+    }
+
+    async fn read(
+        &self,
+        file: &nfs_fh3,
+        offset: u64,
+        count: u32,
+    ) -> Result<(Bytes, bool), nfsstat3> {
+        let args = READ3args {
+            file: file.clone(),
+            offset,
+            count,
+        };
+        match self.call::<NFSPROC3_READ>(args).await {
+            READ3res::NFS3_OK(read) => {
+                assert_eq!(read.count as usize, read.data.len());
+                Ok((read.data, read.eof))
+            }
+            READ3res::default(why, _) => Err(why),
+        }
+    }
+
+    async fn remove(&self, dir: &nfs_fh3, name: &str) -> Result<(), nfsstat3> {
+        let args = REMOVE3args {
+            object: place(dir, name),
+        };
+        match self.call::<NFSPROC3_REMOVE>(args).await {
+            REMOVE3res::NFS3_OK(_) => Ok(()),
+            REMOVE3res::default(why, _) => Err(why),
+        }
+    }
+
+    /// All names, page by page.
+    async fn list(&self, dir: &nfs_fh3, bytes: u32, plus: bool) -> Vec<String> {
+        let (mut names, mut cookie) = (Vec::new(), 0);
+        loop {
+            let (page, eof) = match plus {
+                false => {
+                    let args = READDIR3args {
+                        dir: dir.clone(),
+                        cookie,
+                        cookieverf: [0; 8],
+                        count: bytes,
+                    };
+                    let READDIR3res::NFS3_OK(listed) = self.call::<NFSPROC3_READDIR>(args).await
+                    else {
+                        panic!("no listing")
+                    };
+                    let page = listed.reply.entries.into_iter();
+                    let page: Vec<_> = page.map(|entry| (entry.name, entry.cookie)).collect();
+                    (page, listed.reply.eof)
+                }
+                true => {
+                    let args = READDIRPLUS3args {
+                        dir: dir.clone(),
+                        cookie,
+                        cookieverf: [0; 8],
+                        dircount: bytes,
+                        maxcount: bytes,
+                    };
+                    let listed = self.call::<NFSPROC3_READDIRPLUS>(args).await;
+                    let READDIRPLUS3res::NFS3_OK(listed) = listed else {
+                        panic!("no listing")
+                    };
+                    for entry in &listed.reply.entries {
+                        let attributes = entry.name_attributes.as_ref();
+                        assert!(attributes.is_none_or(|it| it.fileid == entry.fileid));
+                        assert!(entry.name_handle.is_some());
+                    }
+                    let page = listed.reply.entries.into_iter();
+                    let page: Vec<_> = page.map(|entry| (entry.name, entry.cookie)).collect();
+                    (page, listed.reply.eof)
+                }
+            };
+            assert!(!page.is_empty() || eof, "a page of nothing is the end");
+            for (name, at) in page {
+                names.push(String::from_utf8(name.to_vec()).unwrap());
+                cookie = at;
+            }
+            if eof {
+                return names;
+            }
+        }
+    }
+}
+
+fn place(dir: &nfs_fh3, name: &str) -> diropargs3 {
+    diropargs3 {
+        dir: dir.clone(),
+        name: name.to_owned().into(),
+    }
+}
+
+fn set(mode: u32) -> sattr3 {
+    sattr3 {
+        mode: Some(mode),
+        uid: None,
+        gid: None,
+        size: None,
+        atime: set_atime::default(time_how::DONT_CHANGE),
+        mtime: set_mtime::default(time_how::DONT_CHANGE),
+    }
+}
+
+fn guarded(mode: u32) -> createhow3 {
+    createhow3::GUARDED(set(mode))
+}
+
+/// A cluster with two gateways that export everything to everybody.
+async fn cluster(world: &World) -> (Rc<Group>, impl Sized, [Gate; 2]) {
+    let group = Group::started(world, 3).await;
+    let servers = group.pair().await;
+    world.sleep(SECOND).await;
+    let all = || vec![export("/", believed())];
+    let first = Gate::start(world, &group, "gate1", all()).await;
+    let second = Gate::start(world, &group, "gate2", all()).await;
+    (group, servers, [first, second])
+}
+
+#[test]
+fn what_one_gateway_has_answered_the_other_shows() {
+    in_world(1, async |world| {
+        let (_group, _servers, gates) = cluster(&world).await;
+        let [one, two] = [
+            Nfs::to(&world, &gates[0], 0).await,
+            Nfs::to(&world, &gates[1], 0).await,
+        ];
+        let root = one.mount("/").await.unwrap();
+        // Handles are the same everywhere.
+        assert_eq!(two.mount("/").await.unwrap(), root);
+        let dir = one.mkdir(&root, "d", 0o755).await;
+        assert_eq!(two.lookup(&root, "d").await.unwrap(), dir);
+        let file = one.create(&dir, "f", guarded(0o644)).await.unwrap();
+        for round in 0..20_u8 {
+            // Not committed, and shown all the same: caches are leased.
+            let (at, data) = (u64::from(round) * 1000, vec![round; 1000]);
+            let (writer, reader) = match round % 2 {
+                0 => (&one, &two),
+                _ => (&two, &one),
+            };
+            writer
+                .write(&file, at, &data, stable_how::UNSTABLE)
+                .await
+                .unwrap();
+            assert_eq!(reader.getattr(&file).await.unwrap().size, at + 1000);
+            let (found, eof) = reader.read(&file, at, 2000).await.unwrap();
+            assert!(found == data && eof, "round {round}");
+        }
+        let (all, eof) = two.read(&file, 0, 20_000).await.unwrap();
+        assert!(eof && all.len() == 20_000);
+        let (part, eof) = two.read(&file, 0, 19_999).await.unwrap();
+        assert!(!eof && part.len() == 19_999);
+        two.remove(&dir, "f").await.unwrap();
+        assert_eq!(one.lookup(&dir, "f").await, Err(nfsstat3::NFS3ERR_NOENT));
+        // It is open in the gateway for a while; then it is gone.
+        world.sleep(15 * SECOND).await;
+        assert_eq!(one.getattr(&file).await, Err(nfsstat3::NFS3ERR_STALE));
+    });
+}
+
+#[test]
+fn directories_are_listed_page_by_page() {
+    in_world(2, async |world| {
+        let (_group, _servers, gates) = cluster(&world).await;
+        let [one, two] = [
+            Nfs::to(&world, &gates[0], 0).await,
+            Nfs::to(&world, &gates[1], 0).await,
+        ];
+        let root = one.mount("/").await.unwrap();
+        let dir = one.mkdir(&root, "d", 0o755).await;
+        let mut expected = BTreeSet::from([".".to_owned(), "..".to_owned()]);
+        for number in 0..700 {
+            let name = format!("a-name-of-some-length-{number}");
+            one.create(&dir, &name, guarded(0o644)).await.unwrap();
+            expected.insert(name);
+        }
+        for (bytes, plus) in [
+            (512, false),
+            (65_536, false),
+            (1_024, true),
+            (1 << 20, true),
+        ] {
+            for by in [&one, &two] {
+                let names = by.list(&dir, bytes, plus).await;
+                assert_eq!(names.len(), expected.len(), "{bytes}, {plus}");
+                assert_eq!(names.into_iter().collect::<BTreeSet<_>>(), expected);
+            }
+        }
+        let args = READDIR3args {
+            dir: dir.clone(),
+            cookie: 0,
+            cookieverf: [0; 8],
+            count: 64,
+        };
+        let READDIR3res::default(why, _) = one.call::<NFSPROC3_READDIR>(args).await else {
+            panic!("there is no room for a name");
+        };
+        assert_eq!(why, nfsstat3::NFS3ERR_TOOSMALL);
+    });
+}
+
+#[test]
+fn who_has_not_committed_learns_that_the_gateway_died() {
+    for seed in 0..5 {
+        in_world(30 + seed, async move |world| {
+            let (_group, _servers, gates) = cluster(&world).await;
+            let one = Nfs::to(&world, &gates[0], 0).await;
+            let root = one.mount("/").await.unwrap();
+            let file = one.create(&root, "f", guarded(0o644)).await.unwrap();
+            let kept = one.write(&file, 0, b"kept", stable_how::FILE_SYNC).await;
+            let kept = kept.unwrap();
+            assert_eq!(kept.committed, stable_how::FILE_SYNC);
+            let lost = one
+                .write(&file, 4, b"lost", stable_how::UNSTABLE)
+                .await
+                .unwrap();
+            assert_eq!(lost.committed, stable_how::UNSTABLE);
+            assert_eq!(kept.verf, lost.verf);
+            gates[0].kill();
+            // By the other one, at once, with the handles that it has.
+            let two = Nfs::to(&world, &gates[1], 0).await;
+            assert_ne!(two.commit(&file).await, lost.verf);
+            let (found, _) = two.read(&file, 0, 4).await.unwrap();
+            assert_eq!(&found[..], b"kept");
+            two.write(&file, 4, b"lost", stable_how::UNSTABLE)
+                .await
+                .unwrap();
+            let verifier = two.commit(&file).await;
+            // And by the one that was started again.
+            gates[0].begin(&world).await;
+            let one = Nfs::to(&world, &gates[0], 0).await;
+            assert_ne!(one.commit(&file).await, lost.verf);
+            let (found, eof) = one.read(&file, 0, 100).await.unwrap();
+            assert!(eof && &found[..] == b"keptlost");
+            // Nothing else changes it.
+            assert_eq!(two.commit(&file).await, verifier);
+        });
+    }
+}
+
+#[test]
+fn exports_say_who_may_do_what_as_whom() {
+    in_world(4, async |world| {
+        let group = Group::started(&world, 1).await;
+        let _servers = group.pair().await;
+        world.sleep(SECOND).await;
+        let exports = vec![export("/", believed())];
+        let gate = Gate::start(&world, &group, "gate1", exports).await;
+        let root_user = Nfs::to(&world, &gate, 0).await;
+        let root = root_user.mount("/").await.unwrap();
+        let open = root_user.mkdir(&root, "open", 0o777).await;
+        root_user.mkdir(&open, "inner", 0o777).await;
+        root_user.mkdir(&root, "secret", 0o777).await;
+        let read_only = Rule {
+            read_only: true,
+            ..believed()
+        };
+        let exports = vec![
+            export("/open", Rule::default()),
+            export("/open/inner", read_only),
+            ExportSettings {
+                rules: vec![Rule {
+                    clients: vec!["10.0.0.0/8".into()],
+                    ..believed()
+                }],
+                ..export("/secret", believed())
+            },
+        ];
+        let gate = Gate::start(&world, &group, "gate2", exports).await;
+        let caller = Nfs::to(&world, &gate, 0).await;
+        assert_eq!(caller.mount("/").await, Err(mountstat3::MNT3ERR_ACCES));
+        assert_eq!(
+            caller.mount("/secret").await,
+            Err(mountstat3::MNT3ERR_ACCES)
+        );
+        assert_eq!(
+            caller.mount("/open/no").await,
+            Err(mountstat3::MNT3ERR_NOENT)
+        );
+        let shown = caller.call::<MOUNTPROC3_EXPORT>(()).await;
+        let shown: Vec<&[u8]> = shown.iter().map(|export| &export.ex_dir[..]).collect();
+        assert_eq!(shown, [&b"/open"[..], b"/open/inner"]);
+        // Root is nobody, and there is no way up.
+        let dir = caller.mount("/open").await.unwrap();
+        let file = caller.create(&dir, "f", guarded(0o600)).await.unwrap();
+        assert_eq!(caller.getattr(&file).await.unwrap().uid, 65534);
+        let up = caller.lookup(&dir, "..").await.unwrap();
+        assert_eq!(up, dir);
+        // A handle of an export that this gateway does not have; one that was made up.
+        assert_eq!(caller.getattr(&root).await, Err(nfsstat3::NFS3ERR_STALE));
+        let mut forged = file.data.to_vec();
+        forged[10] ^= 1;
+        let forged = nfs_fh3 {
+            data: forged.into(),
+        };
+        let refused = caller.getattr(&forged).await;
+        assert_eq!(refused, Err(nfsstat3::NFS3ERR_BADHANDLE));
+        let inner = caller.mount("/open/inner").await.unwrap();
+        let refused = caller.create(&inner, "f", guarded(0o600)).await;
+        assert_eq!(refused, Err(nfsstat3::NFS3ERR_ROFS));
+        // Whose file it is may write it whatever its mode says; others as that says.
+        let owner = caller.of(7);
+        let file = owner.create(&dir, "mine", guarded(0o400)).await.unwrap();
+        owner
+            .write(&file, 0, b"x", stable_how::UNSTABLE)
+            .await
+            .unwrap();
+        let other = caller.of(8);
+        let refused = other.write(&file, 0, b"y", stable_how::UNSTABLE).await;
+        assert_eq!(refused.map(|it| it.count), Err(nfsstat3::NFS3ERR_ACCES));
+        assert_eq!(other.read(&file, 0, 1).await, Err(nfsstat3::NFS3ERR_ACCES));
+        let asked = ACCESS3args {
+            object: file.clone(),
+            access: 0x3f,
+        };
+        let ACCESS3res::NFS3_OK(access) = owner.call::<NFSPROC3_ACCESS>(asked.clone()).await else {
+            panic!("no answer")
+        };
+        assert_eq!(access.access, ACCESS3_READ);
+        let ACCESS3res::NFS3_OK(access) = other.call::<NFSPROC3_ACCESS>(asked).await else {
+            panic!("no answer")
+        };
+        assert_eq!(access.access, 0);
+        // And the port, for who asks here.
+        let asked = mapping {
+            prog: NFS_PROGRAM,
+            vers: NFS_V3,
+            prot: IPPROTO_TCP,
+            port: 0,
+        };
+        assert_eq!(caller.call::<PMAPPROC_GETPORT>(asked).await, 2049);
+    });
+}
+
+/// A call as bytes, under a number of our choice.
+fn bytes_of<P: Procedure>(xid: u32, arguments: &P::Arguments) -> Vec<u8> {
+    let mut out = Encoder::default();
+    for word in [xid, 0, 2, P::PROGRAM, P::VERSION, P::NUMBER, 1, 24] {
+        out.u32(word);
+    }
+    // AUTH_SYS: stamp, an empty name, uid, gid, one group; no verifier.
+    for word in [0, 0, 0, 0, 1, 0, 0, 0] {
+        out.u32(word);
+    }
+    P::encode_arguments(arguments, &mut out);
+    let call = out.joined();
+    let mark = (1 << 31) | call.len() as u32;
+    [&mark.to_be_bytes()[..], &call].concat()
+}
+
+async fn reply(stream: &mut weft_env::Stream) -> Vec<u8> {
+    let mark = stream.read_u32().await.unwrap();
+    let mut reply = vec![0; (mark & !(1 << 31)) as usize];
+    stream.read_exact(&mut reply).await.unwrap();
+    reply
+}
+
+#[test]
+fn what_was_done_is_not_done_again_when_it_is_sent_again() {
+    in_world(5, async |world| {
+        let (_group, _servers, gates) = cluster(&world).await;
+        let one = Nfs::to(&world, &gates[0], 0).await;
+        let root = one.mount("/").await.unwrap();
+        let create = CREATE3args {
+            r#where: place(&root, "f"),
+            how: guarded(0o644),
+        };
+        let create = bytes_of::<NFSPROC3_CREATE>(77, &create);
+        let env = world.node("client").env();
+        let address = gates[0].settings.listen.clone();
+        let mut stream = env.connect(&address).await.unwrap();
+        // Twice at once, and once more over another connection.
+        stream.write_all(&create).await.unwrap();
+        stream.write_all(&create).await.unwrap();
+        let first = reply(&mut stream).await;
+        assert_eq!(reply(&mut stream).await, first);
+        let mut stream = env.connect(&address).await.unwrap();
+        stream.write_all(&create).await.unwrap();
+        assert_eq!(reply(&mut stream).await, first);
+        // xid, reply, accepted, no verifier, success; then NFS3_OK.
+        assert_eq!(first[24..28], [0; 4]);
+        let remove = REMOVE3args {
+            object: place(&root, "f"),
+        };
+        let remove = bytes_of::<NFSPROC3_REMOVE>(78, &remove);
+        for _ in 0..3 {
+            stream.write_all(&remove).await.unwrap();
+            assert_eq!(reply(&mut stream).await[24..28], [0; 4]);
+        }
+        // The same number for another call is another call.
+        let create = CREATE3args {
+            r#where: place(&root, "g"),
+            how: guarded(0o644),
+        };
+        let create = bytes_of::<NFSPROC3_CREATE>(78, &create);
+        stream.write_all(&create).await.unwrap();
+        assert_eq!(reply(&mut stream).await[24..28], [0; 4]);
+        assert!(one.lookup(&root, "g").await.is_ok());
+        // An exclusive create that is sent again under another number, to another gateway.
+        let two = Nfs::to(&world, &gates[1], 0).await;
+        let how = createhow3::EXCLUSIVE(*b"verifier");
+        let made = one.create(&root, "e", how.clone()).await.unwrap();
+        assert_eq!(two.create(&root, "e", how).await, Ok(made));
+        let other = createhow3::EXCLUSIVE(*b"another.");
+        let refused = two.create(&root, "e", other).await;
+        assert_eq!(refused, Err(nfsstat3::NFS3ERR_EXIST));
+    });
+}
