@@ -6,7 +6,7 @@ use crate::gateway::Shared;
 use crate::replies::{CallKey, Known, answer};
 use futures_util::FutureExt;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use weft_oncrpc::{Call, Refusal, Replier};
 use weft_xdr::{Encoder, Procedure};
 
@@ -15,7 +15,7 @@ fn go(shared: &Rc<Shared>, work: impl Future<Output = ()> + 'static) {
     let mut work = work.boxed_local();
     let mut context = Context::from_waker(Waker::noop());
     // A task asks it again, so that nobody need be woken by this attempt.
-    if let Poll::Pending = work.poll_unpin(&mut context) {
+    if work.poll_unpin(&mut context).is_pending() {
         shared.env.spawn("nfs call", work);
     }
 }
