@@ -572,7 +572,10 @@ impl Client {
     /// What it counts.
     pub fn figures(&self) -> Figures {
         let core = &self.0;
+        let others = core.sessions.others();
+        let sessions = others.iter().chain([core.first_session()]);
         Figures {
+            requests: sessions.map(|session| session.requests.get()).sum(),
             buffered_bytes: core.writeback.buffered(),
             owed_bytes: core.writeback.owed(),
             cached_inodes: core.nodes.len() as u64,

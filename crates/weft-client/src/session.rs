@@ -62,6 +62,8 @@ pub(crate) struct Session {
     pub(super) term: Cell<Duration>,
     pub(super) linked: Notify,
     next_operation: Cell<u64>,
+    /// Requests that were sent, renewals left out.
+    pub(crate) requests: Cell<u64>,
     unanswered: RefCell<BTreeSet<u64>>,
     /// Told when a change is no longer outstanding.
     answered: Notify,
@@ -158,6 +160,7 @@ impl Session {
             term: Cell::new(Duration::from_secs(5)),
             linked: Notify::new(),
             next_operation: Cell::new(1),
+            requests: Cell::new(0),
             unanswered: RefCell::default(),
             answered: Notify::new(),
             leaving: Cell::new(false),
@@ -291,6 +294,7 @@ impl Session {
         let asking = async {
             loop {
                 let link = self.connected().await;
+                self.requests.set(self.requests.get() + 1);
                 let answer = link.connection.call(&make(&link), Payload::none()).await;
                 match self.judge::<R>(core, &link, answer).await {
                     Some(result) => return result.map(|reply| (reply, link)),
@@ -406,6 +410,7 @@ impl Session {
                 request.epoch = link.epoch;
                 let first = self.unanswered.borrow().first().copied();
                 request.acknowledged_below = first.unwrap_or(self.next_operation.get());
+                self.requests.set(self.requests.get() + 1);
                 let answer = link.connection.call(&request, Payload::none()).await;
                 match self.judge::<ChangeRequest>(core, &link, answer).await {
                     Some(result) => return result.map(|reply| (reply, link)),

@@ -167,6 +167,8 @@ pub struct Figures {
     pub owed_bytes: u64,
     /// Inodes that are kept.
     pub cached_inodes: u64,
+    /// Requests that were sent to the metadata service since the client began, renewals left out.
+    pub requests: u64,
     /// Revocations of the metadata service that were answered since the client began.
     pub revocations: u64,
 }

@@ -540,6 +540,62 @@ fn exports_say_who_may_do_what_as_whom() {
     });
 }
 
+/// Messages between a gateway and the metadata service so far, there and back.
+fn messages(gate: &Gate) -> u64 {
+    let slot = gate.slot.borrow();
+    let figures = slot.as_ref().unwrap().client().figures();
+    2 * (figures.requests + figures.revocations)
+}
+
+/// The cases of dNFSp's figure 2 (`docs/protocols/token.md`).
+#[test]
+fn who_holds_the_token_asks_nobody() {
+    in_world(6, async |world| {
+        let (_group, _servers, gates) = cluster(&world).await;
+        let [one, two] = [
+            Nfs::to(&world, &gates[0], 0).await,
+            Nfs::to(&world, &gates[1], 0).await,
+        ];
+        let root = one.mount("/").await.unwrap();
+        let told = async |by: &Nfs, file: &nfs_fh3| {
+            let before = gates.each_ref().map(messages);
+            let size = by.getattr(file).await.unwrap().size;
+            let after = gates.each_ref().map(messages);
+            (size, [after[0] - before[0], after[1] - before[1]])
+        };
+        // Nobody has it: the slot's server answers.
+        let file = one.create(&root, "f", guarded(0o644)).await.unwrap();
+        one.write(&file, 0, b"12345", stable_how::FILE_SYNC)
+            .await
+            .unwrap();
+        gates[0].kill();
+        gates[0].begin(&world).await;
+        // Longer than the term of what it had before.
+        world.sleep(10 * SECOND).await;
+        let one = Nfs::to(&world, &gates[0], 0).await;
+        assert_eq!(told(&two, &file).await, (5, [0, 2]));
+        // Now both may keep what they know.
+        assert_eq!(told(&two, &file).await, (5, [0, 0]));
+        assert_eq!(told(&one, &file).await, (5, [2, 0]));
+        assert_eq!(told(&one, &file).await, (5, [0, 0]));
+        assert_eq!(told(&two, &file).await, (5, [0, 0]));
+        // Who writes has the token, and answers alone.
+        one.write(&file, 5, b"67", stable_how::UNSTABLE)
+            .await
+            .unwrap();
+        for _ in 0..3 {
+            assert_eq!(told(&one, &file).await, (7, [0, 0]));
+        }
+        // By the other it takes four messages: to the server, from there to the holder, and back.
+        assert_eq!(told(&two, &file).await, (7, [2, 2]));
+        one.write(&file, 7, b"8", stable_how::UNSTABLE)
+            .await
+            .unwrap();
+        assert_eq!(told(&one, &file).await, (8, [0, 0]));
+        assert_eq!(told(&two, &file).await, (8, [2, 2]));
+    });
+}
+
 /// A call as bytes, under a number of our choice.
 fn bytes_of<P: Procedure>(xid: u32, arguments: &P::Arguments) -> Vec<u8> {
     let mut out = Encoder::default();

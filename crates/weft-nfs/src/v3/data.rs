@@ -9,6 +9,9 @@ use weft_client::{Attr, Errno, FileKind};
 use weft_xdr::nfs3::*;
 use weft_xdr::{Encoder, Xdr};
 
+/// Bytes of a WRITE from which on they lie in a buffer of their own.
+const COPIED_BYTES: usize = 64 << 10;
+
 /// Attributes of a file whose bytes this user may read (or write).
 ///
 /// NFS has no open files: what an open would have asked is asked with each operation. Whose file it is may always, for
@@ -143,6 +146,10 @@ async fn written(
     check(caller, object, &[libc::W_OK]).await?;
     let mut data = args.data;
     data.truncate(args.count as usize);
+    if data.len() < COPIED_BYTES {
+        // A slice of all that came with it: until it is written back it would keep that.
+        data = Bytes::copy_from_slice(&data);
+    }
     let (client, files) = (&caller.shared.client, &caller.shared.files);
     let verifier = caller.shared.verifier.get();
     let count = with_file(caller, object.ino, async |opened| {
