@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::run::{self, Outcome, has, root, step};
 
 /// Bytes that lints and tests of a new clone need: build products, and what the tests write.
-const DISK: u64 = 16 << 30;
+const DISK: u64 = 12 << 30;
 
 /// Format, lints, tests. Writes nothing but build products.
 pub fn ci() -> Outcome {

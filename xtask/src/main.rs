@@ -9,6 +9,7 @@ mod ci;
 mod cluster;
 mod demo;
 mod fuzz;
+mod guests;
 mod run;
 mod sim;
 mod spaces;
@@ -50,6 +51,9 @@ enum Chore {
     Fix,
     /// Test suites that others wrote, on a mount of a whole cluster, as root.
     Suites(suites::Suites),
+    /// A cluster used through its NFS gateways by the Linux kernel's client, in virtual machines that the program
+    /// named by WEFT_GUEST starts.
+    Guests(guests::Guests),
     /// Replays one simulated cluster: prints its log, and why it failed if it did.
     Sim {
         /// The seed.
@@ -101,6 +105,7 @@ fn main() -> ExitCode {
         Chore::Demo { keep } => demo::demo(keep),
         Chore::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Chore::Fix => ci::fix(),
+        Chore::Guests(arguments) => guests::guests(&arguments),
         Chore::Sim {
             seed,
             groups,

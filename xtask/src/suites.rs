@@ -39,14 +39,14 @@ const SKIPPED: [(&str, &str); 1] = [(
 )];
 
 /// Weight of closing and opening again, which is how fsx comes to the other mount.
-const SELDOM: &str = "1.0";
+pub const SELDOM: &str = "1.0";
 /// See [`SELDOM`].
 const OFTEN: &str = "10.0";
 /// The path that fsx is given leads to the other mount after this long.
 const TURN: Duration = Duration::from_millis(1);
 
 /// All calls that Linux has; sizes past several stripes, so that operations cross pairs.
-const FSX_SETTINGS: &str = "\
+pub const FSX_SETTINGS: &str = "\
 flen = 4194304
 [opsize]
 max = 262144
@@ -206,13 +206,15 @@ impl Place {
     }
 }
 
-fn seed_of_now() -> u64 {
+/// A seed that differs from run to run.
+pub fn seed_of_now() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(1, |since| since.as_secs())
 }
 
-fn install(tools: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Outcome {
+/// Installs those suites that are wanted and not there yet.
+pub fn install(tools: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Outcome {
     for (name, version, wanted) in [
         ("pjdfstest", PJDFSTEST, is_wanted("pjdfstest")),
         (

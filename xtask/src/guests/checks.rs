@@ -1,0 +1,373 @@
+//! What must hold for clients of gateways.
+
+use super::front::Front;
+use super::guest::{Guest, HOST, script};
+use crate::cluster::Cluster;
+use crate::run::Outcome;
+use crate::suites;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// For what takes moments.
+const SHORT: Duration = Duration::from_secs(120);
+/// For suites; guests are slow.
+const LONG: Duration = Duration::from_secs(3600);
+/// Operations of fsx.
+const FSX_OPERATIONS: u32 = 20_000;
+/// Records that each of the eight writers appends.
+const RECORDS: usize = 25;
+/// A gateway's death may keep a client waiting for that long.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// What a check needs.
+pub struct Ground<'a> {
+    pub cluster: &'a Cluster,
+    pub gateways: Vec<SocketAddr>,
+    /// Each mounts two gateways, at /mnt/a and /mnt/b.
+    pub guests: [Guest; 2],
+    /// Sources to build.
+    pub sources: PathBuf,
+    /// Where suites are installed.
+    pub tools: PathBuf,
+    /// For logs.
+    pub run: PathBuf,
+    /// For pjdfstest.
+    pub filter: Option<String>,
+}
+
+type Check = fn(&Ground<'_>, &str) -> Outcome;
+
+/// All of them, in the order in which they run.
+pub const CHECKS: [(&str, Check); 7] = [
+    ("coherence", coherence),
+    ("locks", locks),
+    ("append", append),
+    ("fsx", fsx),
+    ("build", build),
+    ("failover", failover),
+    ("pjdfstest", pjdfstest),
+];
+
+impl Ground<'_> {
+    /// Mounts all gateways by this version, with an empty directory `ground` on them.
+    pub fn mount(&self, version: &str) -> Outcome {
+        for (at, guest) in self.guests.iter().enumerate() {
+            let mounts = ["a", "b"].iter().zip(&self.gateways[2 * at..]);
+            for (name, gateway) in mounts {
+                mount(guest, version, gateway.port(), name)?;
+            }
+        }
+        let remade = "rm -rf /mnt/a/ground; mkdir -m 777 /mnt/a/ground";
+        self.guests[0].run(remade, SHORT).map(drop)
+    }
+
+    /// Takes them away.
+    pub fn unmount(&self) -> Outcome {
+        for guest in &self.guests {
+            guest.run("umount /mnt/a /mnt/b", SHORT)?;
+        }
+        Ok(())
+    }
+
+    fn on(&self, guest: usize, script: &str) -> Result<String, String> {
+        self.guests[guest].run(script, SHORT)
+    }
+}
+
+fn mount(guest: &Guest, version: &str, port: u16, name: &str) -> Outcome {
+    let options = match version {
+        "3" => format!("vers=3,proto=tcp,port={port},mountport={port},nolock"),
+        version => format!("vers={version},proto=tcp,port={port}"),
+    };
+    let module = match version {
+        "3" => "nfsv3",
+        _ => "nfsv4",
+    };
+    let script = format!(
+        "modprobe {module}; mkdir -p /mnt/{name}; mount -t nfs -o {options} {HOST}:/ /mnt/{name}"
+    );
+    guest.run(&script, SHORT).map(drop)
+}
+
+/// What one guest has closed the other one reads, whatever gateways they use.
+fn coherence(ground: &Ground<'_>, _version: &str) -> Outcome {
+    let expect = |guest: usize, path: &str, expected: &str| match ground
+        .on(guest, &format!("cat {path}"))?
+    {
+        found if found == expected => Ok(()),
+        found => Err(format!("guest {guest} reads {found:?}, not {expected:?}")),
+    };
+    let mut all = String::new();
+    for round in 0..20 {
+        let (writer, reader) = (round % 2, 1 - round % 2);
+        let (by, at) = (["a", "b"][round / 2 % 2], ["b", "a"][round / 3 % 2]);
+        // A new file, one that grows, and one that is written anew.
+        let script = format!(
+            "echo {round} > /mnt/{by}/ground/new-{round}; echo {round} >> /mnt/{by}/ground/grows; \
+             echo round {round} > /mnt/{by}/ground/anew"
+        );
+        ground.on(writer, &script)?;
+        all += &format!("{round}\n");
+        expect(
+            reader,
+            &format!("/mnt/{at}/ground/new-{round}"),
+            &format!("{round}\n"),
+        )?;
+        expect(reader, &format!("/mnt/{at}/ground/grows"), &all)?;
+        expect(
+            reader,
+            &format!("/mnt/{at}/ground/anew"),
+            &format!("round {round}\n"),
+        )?;
+    }
+    // Large enough to be written in many pieces, and read before the cache of the other knows of it.
+    let sum = "sha256sum | cut -c1-64";
+    let written = ground.on(
+        0,
+        &format!("dd if=/dev/urandom of=/tmp/big bs=1M count=32 2> /dev/null; cp /tmp/big /mnt/a/ground/big; {sum} < /tmp/big"),
+    )?;
+    let read = ground.on(1, &format!("{sum} < /mnt/b/ground/big"))?;
+    match read == written {
+        true => Ok(()),
+        false => Err(format!("32 MiB: written {written}, read {read}")),
+    }
+}
+
+/// Locks of byte ranges exclude each other, whatever gateways.
+fn locks(ground: &Ground<'_>, version: &str) -> Outcome {
+    if version == "3" {
+        println!("   left out: locks of version 3 are another protocol");
+        return Ok(());
+    }
+    let locked = script("locked.py");
+    let locked = |at: &str, start: u32, length: u32, seconds: u32| {
+        format!(
+            "python3 {} /mnt/{at}/ground/locked {start} {length} {seconds}",
+            locked.display()
+        )
+    };
+    ground.on(0, "echo some bytes to be locked > /mnt/a/ground/locked")?;
+    std::thread::scope(|scope| {
+        let held = locked("a", 10, 10, 8);
+        let holder = scope.spawn(move || ground.on(0, &held));
+        // It holds them once another one is refused.
+        let refused = |guest: usize, at: &str, start: u32, length: u32| -> Result<bool, String> {
+            match ground.guests[guest].status(&locked(at, start, length, 0), SHORT)? {
+                (0, _) => Ok(false),
+                (11, _) => Ok(true),
+                (status, output) => Err(format!("status {status}: {output}")),
+            }
+        };
+        let mut tries = 0;
+        while !refused(1, "b", 15, 1)? {
+            tries += 1;
+            if tries == 50 {
+                return Err("bytes that are locked on one guest can be locked on the other".into());
+            }
+        }
+        for (guest, at, start, length, expected) in [
+            (1, "a", 0, 10, false),
+            (1, "a", 20, 5, false),
+            (1, "b", 19, 1, true),
+            (0, "b", 5, 6, true),
+        ] {
+            if refused(guest, at, start, length)? != expected {
+                return Err(format!(
+                    "guest {guest}, /mnt/{at}, {length} bytes from {start}: not as it should be"
+                ));
+            }
+        }
+        holder.join().map_err(|_| "the holder panicked")??;
+        match refused(1, "b", 15, 1)? {
+            true => Err("bytes stay locked after their holder has ended".to_owned()),
+            false => Ok(()),
+        }
+    })
+}
+
+/// Eight writers by four gateways append to one file under a lock: every record is there, whole and once.
+fn append(ground: &Ground<'_>, version: &str) -> Outcome {
+    if version == "3" {
+        println!("   left out: needs locks");
+        return Ok(());
+    }
+    let path = script("append.py");
+    let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8)
+            .map(|writer| {
+                let at = ["a", "b"][writer / 2 % 2];
+                let script = format!(
+                    "python3 {} /mnt/{at}/ground/appended {writer} {RECORDS}",
+                    path.display()
+                );
+                scope.spawn(move || ground.guests[writer % 2].run(&script, LONG).map(drop))
+            })
+            .collect();
+        let joined = writers.into_iter().map(|writer| writer.join());
+        joined
+            .map(|done| done.map_err(|_| "a writer panicked".to_owned())?)
+            .collect()
+    });
+    outcomes.into_iter().collect::<Outcome>()?;
+    let expected = |writer: usize| {
+        (0..RECORDS).map(move |number| format!("{writer} {number} {}", "x".repeat(number % 37)))
+    };
+    let mut expected: Vec<String> = (0..8).flat_map(expected).collect();
+    expected.sort();
+    for guest in 0..2 {
+        let found = ground.on(guest, "cat /mnt/b/ground/appended")?;
+        let mut found: Vec<String> = found.lines().map(str::to_owned).collect();
+        found.sort();
+        if found != expected {
+            let missing = expected.iter().filter(|line| !found.contains(line)).count();
+            return Err(format!(
+                "guest {guest} reads {} records, {missing} of {} are missing",
+                found.len(),
+                expected.len()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Random operations on one file.
+fn fsx(ground: &Ground<'_>, version: &str) -> Outcome {
+    let settings = suites::FSX_SETTINGS.replace("CLOSE_OPEN", suites::SELDOM);
+    // What NFS has no operation for, or only version 4.2.
+    let has = |line: &&str| {
+        let only_new = ["punch_hole", "posix_fallocate", "copy_file_range"];
+        version == "4.2" || !only_new.iter().any(|name| line.starts_with(name))
+    };
+    let settings: Vec<&str> = settings.lines().filter(has).collect();
+    let script = format!(
+        "cat > /tmp/fsx.toml <<'END'\n{}\nEND\n\
+         {} -f /tmp/fsx.toml -N {FSX_OPERATIONS} -S {} -P /tmp /mnt/a/ground/fsx",
+        settings.join("\n"),
+        ground.tools.join("bin/fsx").display(),
+        suites::seed_of_now(),
+    );
+    let outcome = ground.guests[0].run(&script, LONG);
+    outcome.map(drop)
+}
+
+/// Unpacks sources there and builds them; the products' checksums.
+fn built(ground: &Ground<'_>, guest: usize, directory: &str) -> Result<String, String> {
+    let sources = ground.sources.display();
+    ground.guests[guest].run(
+        &format!(
+            "mkdir -p {directory}; cd {directory}; tar -C {sources} -cf - . | tar -xf - ; mkdir out; \
+             for source in src/*.c src/prim/prim.c; do \
+               case $source in */static.c|*/alloc-override.c|*/page-queue.c|*/free.c) continue;; esac; \
+               cc -O1 -Iinclude -Isrc -c $source -o out/$(basename $source .c).o; \
+             done; \
+             cd out; ar rcD all.a *.o; \
+             printf '#include <mimalloc.h>\\nint main(void) {{ void *p = mi_malloc(9); mi_free(p); return !p; }}\\n' > main.c; \
+             cc -I../include main.c all.a -lpthread -o main; ./main; cd ..; \
+             find . -type f | sort | xargs sha256sum"
+        ),
+        LONG,
+    )
+}
+
+/// A source tree is unpacked and built; nothing differs from a build elsewhere.
+fn build(ground: &Ground<'_>, _version: &str) -> Outcome {
+    same_build(
+        &built(ground, 0, "/tmp/built")?,
+        &built(ground, 0, "/mnt/a/ground/built")?,
+    )?;
+    ground.on(0, "rm -r /tmp/built")?;
+    // By the other guest, through another gateway.
+    let found = ground.on(
+        1,
+        "cd /mnt/b/ground/built; find . -type f | sort | xargs sha256sum",
+    )?;
+    let first = ground.on(
+        0,
+        "cd /mnt/a/ground/built; find . -type f | sort | xargs sha256sum",
+    )?;
+    same_build(&first, &found)
+}
+
+fn same_build(expected: &str, found: &str) -> Outcome {
+    let differs = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
+    match (differs, expected.lines().count() == found.lines().count()) {
+        (None, true) => Ok(()),
+        (Some((a, b)), _) => Err(format!("products differ: {a}, {b}")),
+        (None, false) => Err("there are more files in one of them".into()),
+    }
+}
+
+/// The address of a gateway moves to another one when that is killed, in the middle of a build: the client goes on.
+fn failover(ground: &Ground<'_>, version: &str) -> Outcome {
+    let front = Front::to(ground.gateways[0])?;
+    let guest = &ground.guests[0];
+    mount(guest, version, front.port(), "front")?;
+    guest.run("mkdir -p /mnt/front/ground/probed; rm -f /tmp/stop", SHORT)?;
+    let expected = built(ground, 1, "/tmp/expected")?;
+    let probe = format!(
+        "python3 {} /mnt/front/ground/probed /tmp/stop",
+        script("probe.py").display()
+    );
+    let (found, probed, kills) = std::thread::scope(|scope| {
+        let probing = scope.spawn(|| guest.run(&probe, LONG));
+        let killing = scope.spawn(|| -> Result<u32, String> {
+            let mut kills = 0;
+            while guest.status("test -e /tmp/stop", SHORT)?.0 != 0 {
+                std::thread::sleep(Duration::from_secs(8));
+                let (now, next) = (kills as usize % 2, (kills as usize + 1) % 2);
+                ground.cluster.order("kill", &format!("nfs:{}", now + 1))?;
+                front.lead_to(ground.gateways[next]);
+                std::thread::sleep(Duration::from_secs(3));
+                ground.cluster.order("start", &format!("nfs:{}", now + 1))?;
+                kills += 1;
+            }
+            Ok(kills)
+        });
+        let found = built(ground, 0, "/mnt/front/ground/failed-over");
+        let stopped = guest.run("touch /tmp/stop", SHORT);
+        let probed = probing.join().map_err(|_| "the probe panicked".to_owned());
+        let kills = killing.join().map_err(|_| "the killer panicked".to_owned());
+        (found, stopped.and(probed.flatten()), kills.flatten())
+    });
+    let (probed, kills) = (probed?, kills?);
+    same_build(&expected, &found?)?;
+    let mut figures = probed.split_whitespace().map(str::parse::<u64>);
+    let (Some(Ok(longest)), Some(Ok(count))) = (figures.next(), figures.next()) else {
+        return Err(format!("the probe says {probed:?}"));
+    };
+    println!("   {kills} gateways killed; the longest of {count} files took {longest} ms");
+    guest.run("umount /mnt/front; rm -r /mnt/a/ground/failed-over", SHORT)?;
+    ground.on(1, "rm -r /tmp/expected")?;
+    match Duration::from_millis(longest) < PAUSE && kills > 0 {
+        true => Ok(()),
+        false => Err(format!("{kills} gateways killed, a pause of {longest} ms")),
+    }
+}
+
+/// POSIX calls, as far as NFS has them.
+fn pjdfstest(ground: &Ground<'_>, version: &str) -> Outcome {
+    let settings = "[features]\nrename_ctime = {}\nutimensat = {}\nutime_now = {}\n\
+         [settings]\nnaptime = 0.01\nallow_remount = false\nexpected_failures = []\n\
+         [dummy_auth]\nentries = [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"]]\n";
+    let script = format!(
+        "mkdir /mnt/a/ground/pjd; cat > /tmp/pjd.toml <<'END'\n{settings}END\n\
+         {} -c /tmp/pjd.toml -p /mnt/a/ground/pjd {} || true; rm -rf /mnt/a/ground/pjd",
+        ground.tools.join("bin/pjdfstest").display(),
+        ground.filter.as_deref().unwrap_or_default(),
+    );
+    let output = ground.guests[0].run(&script, LONG)?;
+    let log = ground.run.join(format!("pjdfstest-{version}.log"));
+    fs::write(&log, &output).map_err(|error| format!("{}: {error}", log.display()))?;
+    for line in output.lines().filter(|line| line.ends_with("FAILED")) {
+        println!("   {line}");
+    }
+    let summary = output.lines().rfind(|line| line.starts_with("Summary"));
+    let summary = summary.ok_or("it did not come to its end")?;
+    println!("   {summary}");
+    match summary.contains(" 0 failed") {
+        true => Ok(()),
+        false => Err(summary.to_owned()),
+    }
+}
