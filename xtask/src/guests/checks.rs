@@ -5,6 +5,7 @@ use super::guest::{Guest, HOST, script};
 use crate::cluster::Cluster;
 use crate::run::Outcome;
 use crate::suites;
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -257,7 +258,7 @@ fn built(ground: &Ground<'_>, guest: usize, directory: &str) -> Result<String, S
     let sources = ground.sources.display();
     ground.guests[guest].run(
         &format!(
-            "mkdir -p {directory}; cd {directory}; tar -C {sources} -cf - . | tar -xf - ; mkdir out; \
+            "export SOURCE_DATE_EPOCH=1; mkdir -p {directory}; cd {directory}; tar -C {sources} -cf - . | tar -xf - ; mkdir out; \
              for source in src/*.c src/prim/prim.c; do \
                case $source in */static.c|*/alloc-override.c|*/page-queue.c|*/free.c) continue;; esac; \
                cc -O1 -Iinclude -Isrc -c $source -o out/$(basename $source .c).o; \
@@ -291,11 +292,11 @@ fn build(ground: &Ground<'_>, _version: &str) -> Outcome {
 }
 
 fn same_build(expected: &str, found: &str) -> Outcome {
-    let differs = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
-    match (differs, expected.lines().count() == found.lines().count()) {
-        (None, true) => Ok(()),
-        (Some((a, b)), _) => Err(format!("products differ: {a}, {b}")),
-        (None, false) => Err("there are more files in one of them".into()),
+    let [expected, found] = [expected, found].map(|sums| sums.lines().collect::<BTreeSet<_>>());
+    let differ: Vec<_> = expected.symmetric_difference(&found).take(12).collect();
+    match differ.is_empty() {
+        true => Ok(()),
+        false => Err(format!("products differ:\n{differ:#?}")),
     }
 }
 
