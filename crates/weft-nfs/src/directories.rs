@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_client::{Client, Cred, HandleId};
+use weft_client::{Client, Cred, DirEntry, HandleId};
 use weft_env::{Env, Mono};
 
 /// A listing that nobody goes on with for so long is given up.
@@ -14,6 +14,8 @@ const IDLE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Listings that may be broken off at most.
 const LISTINGS_MAX: usize = 1_024;
+/// Entries that are asked for at a time.
+const PAGE: usize = 256;
 
 /// Which listing: the directory, who reads it, and after which cookie it goes on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -55,7 +57,7 @@ impl Directories {
     ///
     /// # Errors
     /// As opening it.
-    pub(crate) async fn open(&self, cred: &Cred, place: Place) -> Result<HandleId, Status> {
+    async fn open(&self, cred: &Cred, place: Place) -> Result<HandleId, Status> {
         let parked = {
             let mut parked = self.parked.borrow_mut();
             let found = parked.get_mut(&place).and_then(Vec::pop);
@@ -84,7 +86,7 @@ impl Directories {
     }
 
     /// A listing breaks off.
-    pub(crate) fn park(&self, place: Place, handle: HandleId) {
+    fn park(&self, place: Place, handle: HandleId) {
         let mut parked = self.parked.borrow_mut();
         if parked.len() >= LISTINGS_MAX {
             return self.client.releasedir(handle);
@@ -93,9 +95,51 @@ impl Directories {
         parked.entry(place).or_default().push((now, handle));
     }
 
-    /// A listing is over.
-    pub(crate) fn close(&self, handle: HandleId) {
-        self.client.releasedir(handle);
+    /// Entries from a place on, for as long as each `fits`, and whether these are the last. With `plus`, with
+    /// attributes where they can be had.
+    ///
+    /// # Errors
+    /// As opening and reading it.
+    pub(crate) async fn list(
+        &self,
+        cred: &Cred,
+        place: Place,
+        plus: bool,
+        fits: impl FnMut(&DirEntry) -> bool,
+    ) -> Result<(Vec<DirEntry>, bool), Status> {
+        let handle = self.open(cred, place).await?;
+        let listed = self.read(handle, place.cookie, plus, fits).await;
+        match &listed {
+            Ok((all, false)) => {
+                let cookie = all.last().map_or(place.cookie, |entry| entry.cookie);
+                self.park(Place { cookie, ..place }, handle);
+            }
+            Ok((_, true)) | Err(_) => self.client.releasedir(handle),
+        }
+        listed
+    }
+
+    async fn read(
+        &self,
+        handle: HandleId,
+        mut after: u64,
+        plus: bool,
+        mut fits: impl FnMut(&DirEntry) -> bool,
+    ) -> Result<(Vec<DirEntry>, bool), Status> {
+        let mut all: Vec<DirEntry> = Vec::new();
+        loop {
+            let page = self.client.readdir(handle, after, PAGE, plus).await?;
+            if page.is_empty() {
+                return Ok((all, true));
+            }
+            for entry in page {
+                if !fits(&entry) {
+                    return Ok((all, false));
+                }
+                after = entry.cookie;
+                all.push(entry);
+            }
+        }
     }
 
     fn close_idle(&self) {

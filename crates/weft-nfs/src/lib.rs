@@ -9,6 +9,8 @@ mod exports;
 mod files;
 mod gateway;
 mod handle;
+mod inodes;
+mod io;
 mod mount;
 mod portmap;
 mod replies;

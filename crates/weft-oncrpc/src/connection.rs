@@ -13,6 +13,7 @@ use crate::record::{READ_BYTES, Record, RecordError, Records, Step};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -140,6 +141,20 @@ impl Inner {
         self.wake();
     }
 
+    /// Who serves a version of a program.
+    fn program(&self, number: u32, version: u32) -> Option<&Rc<dyn Program>> {
+        let mut programs = self.programs.iter();
+        programs.find(|its| its.number() == number && its.versions().contains(&version))
+    }
+
+    /// The versions of a program, from the lowest to the highest of all that serve some.
+    fn versions(&self, number: u32) -> Option<RangeInclusive<u32>> {
+        let programs = self.programs.iter().filter(|its| its.number() == number);
+        programs
+            .map(|its| its.versions())
+            .reduce(|all, its| *all.start().min(its.start())..=*all.end().max(its.end()))
+    }
+
     fn place(&self, head: &[u8]) -> Payload {
         // Any header is shorter; a record that does not show it by then gets no buffer of its own.
         let Some((program, version, procedure, at)) = arguments_of(head) else {
@@ -148,7 +163,7 @@ impl Inner {
                 false => Payload::Nowhere,
             };
         };
-        let Some(program) = self.programs.iter().find(|its| its.number() == program) else {
+        let Some(program) = self.program(program, version) else {
             return Payload::Nowhere;
         };
         let Some(arguments) = head.get(at..) else {
@@ -459,18 +474,10 @@ impl Running {
         };
         inner.unanswered.set(inner.unanswered.get() + 1);
         let replier = Replier::new(Rc::downgrade(inner), xid);
-        let Some(program) = inner
-            .programs
-            .iter()
-            .find(|its| its.number() == header.program)
-        else {
-            replier.mismatch(None);
+        let Some(program) = inner.program(header.program, header.version) else {
+            replier.mismatch(inner.versions(header.program));
             return Ok(());
         };
-        if !program.versions().contains(&header.version) {
-            replier.mismatch(Some(program.versions()));
-            return Ok(());
-        }
         let call = Call {
             xid,
             version: header.version,

@@ -23,7 +23,7 @@ pub enum Payload {
     },
 }
 
-/// A program: some versions of some procedures.
+/// A program: some versions of some procedures. Several may have one number, with versions of their own.
 pub trait Program {
     /// Its number.
     fn number(&self) -> u32;

@@ -91,6 +91,14 @@ impl Decoder {
         self.part.len() - self.at + self.later_bytes
     }
 
+    /// What comes next, as far as it lies in one piece. Nothing is taken.
+    pub fn ahead(&self) -> &[u8] {
+        match (&self.part[self.at..], self.later.front()) {
+            ([], Some(next)) => next,
+            (here, _) => here,
+        }
+    }
+
     /// Goes to the part in which the next byte is.
     fn turn(&mut self) {
         if self.at == self.part.len()

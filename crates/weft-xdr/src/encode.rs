@@ -72,6 +72,15 @@ impl Encoder {
         self.cut_bytes = 0;
     }
 
+    /// Appends what another one holds; its parts stay parts.
+    pub fn absorb(&mut self, other: Encoder) {
+        let base = self.buffer.len();
+        self.buffer.put_slice(&other.buffer);
+        let cuts = other.cuts.into_iter();
+        self.cuts.extend(cuts.map(|(at, bytes)| (base + at, bytes)));
+        self.cut_bytes += other.cut_bytes;
+    }
+
     /// Everything in one piece, copied if there are several parts.
     pub fn joined(mut self) -> Bytes {
         let mut parts = VecDeque::new();

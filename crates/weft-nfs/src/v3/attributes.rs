@@ -2,8 +2,8 @@
 
 use crate::attributes::set_of;
 use crate::caller::{Caller, Object};
+use crate::inodes;
 use crate::status::Status;
-use weft_client::{FileKind, SetAttr};
 use weft_xdr::nfs3::*;
 
 pub(super) async fn getattr(caller: Caller, args: GETATTR3args) -> GETATTR3res {
@@ -47,38 +47,13 @@ async fn set(caller: &Caller, object: &Object, args: &SETATTR3args) -> Result<fa
             return Err(Status(nfsstat3::NFS3ERR_NOT_SYNC));
         }
     }
-    apply(caller, object, set).await
-}
-
-/// Sets attributes. Whose file it is may cut it: his program opened it for writing, for all that anybody knows.
-pub(super) async fn apply(
-    caller: &Caller,
-    object: &Object,
-    set: SetAttr,
-) -> Result<fattr3, Status> {
-    let client = &caller.shared.client;
-    let opened = match set.size {
-        Some(_) => {
-            let known = client.getattr(object.ino).await?;
-            let is_owned = known.attr.uid == object.cred().uid;
-            match is_owned && known.attr.kind() == FileKind::Regular {
-                true => Some(caller.shared.files.get(object.ino).await?),
-                false => None,
-            }
-        }
-        None => None,
-    };
-    let handle = opened.as_ref().map(|opened| opened.handle());
-    let known = client
-        .setattr(object.cred(), object.ino, set, handle)
-        .await?;
-    Ok(caller.told(&known.attr))
+    Ok(caller.told(&inodes::set(caller, object, set, false).await?))
 }
 
 pub(super) async fn access(caller: Caller, args: ACCESS3args) -> ACCESS3res {
     let object = caller.object(&args.object).await;
     let allowed = match &object {
-        Ok(object) => allowed(&caller, object, args.access).await,
+        Ok(object) => inodes::allowed(&caller, object, args.access).await,
         Err(status) => Err(*status),
     };
     let obj_attributes = caller.post_of(&object).await;
@@ -89,37 +64,4 @@ pub(super) async fn access(caller: Caller, args: ACCESS3args) -> ACCESS3res {
         }),
         Err(Status(status)) => ACCESS3res::default(status, ACCESS3resfail { obj_attributes }),
     }
-}
-
-/// What of it may be done.
-async fn allowed(caller: &Caller, object: &Object, asked: u32) -> Result<u32, Status> {
-    let client = &caller.shared.client;
-    let known = client.getattr(object.ino).await?;
-    let changes = ACCESS3_MODIFY | ACCESS3_EXTEND | ACCESS3_DELETE;
-    let is_directory = known.attr.kind() == FileKind::Directory;
-    let (search, wrong) = match is_directory {
-        true => (ACCESS3_LOOKUP, ACCESS3_EXECUTE),
-        // To remove a name is the directory's matter.
-        false => (ACCESS3_EXECUTE, ACCESS3_LOOKUP | ACCESS3_DELETE),
-    };
-    let mut may = asked & !wrong;
-    if object.access.read_only {
-        may &= !changes;
-    }
-    let kinds = [
-        (libc::R_OK, ACCESS3_READ),
-        (libc::W_OK, changes),
-        (libc::X_OK, search),
-    ];
-    for (mask, bits) in kinds {
-        if may & bits == 0 {
-            continue;
-        }
-        match client.access(object.cred(), object.ino, mask as u32).await {
-            Ok(()) => {}
-            Err(weft_client::Errno(libc::EACCES | libc::EPERM | libc::EROFS)) => may &= !bits,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(may)
 }

@@ -1,15 +1,13 @@
 //! READDIR and READDIRPLUS.
 
-use super::TRANSFER_MAX;
 use crate::caller::{Caller, Object};
 use crate::directories::Place;
 use crate::handle::FILE_HANDLE_BYTES;
+use crate::io::TRANSFER_MAX;
 use crate::status::Status;
-use weft_client::{DirEntry, HandleId};
+use weft_client::DirEntry;
 use weft_xdr::nfs3::*;
 
-/// Entries that are asked for at a time.
-const PAGE: usize = 256;
 /// Bytes of the results beside the entries: attributes of the directory, verifier, the ends of lists.
 const HEAD_BYTES: usize = 4 + 88 + 8 + 4 + 4;
 /// Bytes of an entry without its name: that there is one, its number, the name's length, its cookie.
@@ -50,50 +48,17 @@ async fn entries(
     plus: bool,
     mut room: Room,
 ) -> Result<(Vec<DirEntry>, bool), Status> {
-    let shared = &caller.shared;
-    let place = |cookie| Place {
+    let place = Place {
         ino: dir.ino,
         uid: dir.cred().uid,
         cookie,
     };
-    let handle = shared.directories.open(dir.cred(), place(cookie)).await?;
-    let taken = take(caller, handle, cookie, plus, &mut room).await;
-    match &taken {
-        Ok((all, false)) => {
-            let last = all.last().map_or(cookie, |entry| entry.cookie);
-            shared.directories.park(place(last), handle);
-        }
-        Ok((_, true)) | Err(_) => shared.directories.close(handle),
-    }
-    let (all, end) = taken?;
+    let directories = &caller.shared.directories;
+    let listed = directories.list(dir.cred(), place, plus, |entry| room.take(entry));
+    let (all, end) = listed.await?;
     match all.is_empty() && !end {
         true => Err(Status(nfsstat3::NFS3ERR_TOOSMALL)),
         false => Ok((all, end)),
-    }
-}
-
-async fn take(
-    caller: &Caller,
-    handle: HandleId,
-    cookie: u64,
-    plus: bool,
-    room: &mut Room,
-) -> Result<(Vec<DirEntry>, bool), Status> {
-    let mut all: Vec<DirEntry> = Vec::new();
-    let mut after = cookie;
-    loop {
-        let client = &caller.shared.client;
-        let page = client.readdir(handle, after, PAGE, plus).await?;
-        if page.is_empty() {
-            return Ok((all, true));
-        }
-        for entry in page {
-            if !room.take(&entry) {
-                return Ok((all, false));
-            }
-            after = entry.cookie;
-            all.push(entry);
-        }
     }
 }
 

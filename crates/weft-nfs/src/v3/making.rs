@@ -1,10 +1,10 @@
 //! CREATE, MKDIR, SYMLINK, MKNOD.
 
-use super::attributes::apply;
 use crate::attributes::{rdev_of, set_of};
 use crate::caller::{Caller, Object};
+use crate::inodes::{self, is_made_by, new_file, there, times_of};
 use crate::status::Status;
-use weft_client::{Attr, CreateFlags, Errno, FileKind, OpenFlags, SetAttr, SetTime, Time};
+use weft_client::{Attr, Errno, FileKind, SetAttr, SetTime};
 use weft_xdr::nfs3::*;
 
 /// What was made: its handle, and its attributes.
@@ -18,32 +18,18 @@ fn split(set: &sattr3) -> Result<(u32, SetAttr), Status> {
     Ok((set.mode.take().unwrap_or_default(), set))
 }
 
-/// Sets the rest. Owner and group are left out where they are the maker's anyway.
-async fn finish(caller: &Caller, dir: &Object, made: &Attr, mut set: SetAttr) -> Made {
+/// Sets the rest.
+async fn finish(caller: &Caller, dir: &Object, made: &Attr, set: SetAttr) -> Made {
     let handle = caller.handle(dir, made.ino);
-    set.uid = set.uid.filter(|uid| *uid != made.uid);
-    set.gid = set.gid.filter(|gid| *gid != made.gid);
-    if set == SetAttr::default() {
+    let Some(set) = inodes::rest_of(made, set) else {
         return Ok((handle, caller.told(made)));
-    }
+    };
     let object = Object {
         ino: made.ino,
         ..dir.clone()
     };
-    Ok((handle, apply(caller, &object, set).await?))
-}
-
-fn time_of(half: &[u8]) -> Time {
-    let half: [u8; 4] = half.try_into().unwrap_or_default();
-    Time {
-        seconds: i64::from(u32::from_be_bytes(half)),
-        nanos: 0,
-    }
-}
-
-/// An exclusive create's verifier, as it is kept: in the times, which the client sets afterwards.
-fn times_of(verifier: createverf3) -> (Time, Time) {
-    (time_of(&verifier[..4]), time_of(&verifier[4..]))
+    let attr = inodes::set(caller, &object, set, false).await?;
+    Ok((handle, caller.told(&attr)))
 }
 
 pub(super) async fn create(caller: Caller, args: CREATE3args) -> CREATE3res {
@@ -98,10 +84,7 @@ async fn created(caller: &Caller, dir: &Object, args: &CREATE3args) -> Made {
                 }
                 Err(Errno(libc::EEXIST)) => {
                     let there = there(caller, dir, name).await?;
-                    let attr = there.filter(|attr| {
-                        attr.kind() == FileKind::Regular
-                            && (attr.atime, attr.mtime) == (Some(atime), Some(mtime))
-                    });
+                    let attr = there.filter(|attr| is_made_by(attr, *verifier));
                     // Ours, of a call whose answer was lost.
                     let attr = attr.ok_or(Status(nfsstat3::NFS3ERR_EXIST))?;
                     Ok((caller.handle(dir, attr.ino), caller.told(&attr)))
@@ -110,12 +93,6 @@ async fn created(caller: &Caller, dir: &Object, args: &CREATE3args) -> Made {
             }
         }
     }
-}
-
-async fn there(caller: &Caller, dir: &Object, name: &[u8]) -> Result<Option<Attr>, Status> {
-    let client = &caller.shared.client;
-    let found = client.lookup(dir.cred(), dir.ino, name).await?;
-    Ok(found.entry.map(|entry| entry.attr))
 }
 
 /// A file that is there already is cut if that is asked for; all else stays as it is.
@@ -131,23 +108,6 @@ async fn existing(caller: &Caller, dir: &Object, there: &Attr, set: SetAttr) -> 
         (FileKind::Regular, None) => Ok((caller.handle(dir, there.ino), caller.told(there))),
         _ => Err(Status(nfsstat3::NFS3ERR_EXIST)),
     }
-}
-
-/// Makes a file that must not be there, and leaves it open: bytes come next.
-async fn new_file(caller: &Caller, dir: &Object, name: &[u8], mode: u32) -> Result<Attr, Errno> {
-    let flags = CreateFlags {
-        exclusive: true,
-        open: OpenFlags {
-            read: true,
-            write: true,
-            ..OpenFlags::default()
-        },
-    };
-    let client = &caller.shared.client;
-    let made = client.create(dir.cred(), dir.ino, name, mode, flags);
-    let (known, handle) = made.await?;
-    drop(caller.shared.files.adopt(known.attr.ino, handle));
-    Ok(known.attr)
 }
 
 pub(super) async fn mkdir(caller: Caller, args: MKDIR3args) -> MKDIR3res {

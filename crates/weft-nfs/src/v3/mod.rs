@@ -19,8 +19,6 @@ use weft_oncrpc::{Call, Connection, Payload, Program, Refusal, Replier};
 use weft_xdr::Procedure;
 use weft_xdr::nfs3::*;
 
-/// Bytes of one READ or WRITE at most.
-pub(crate) const TRANSFER_MAX: u32 = 1 << 20;
 /// Bytes of a name, as everywhere in the name space.
 const NAME_MAX: u32 = 255;
 

@@ -1,7 +1,8 @@
 //! FSSTAT, FSINFO, PATHCONF.
 
-use super::{NAME_MAX, TRANSFER_MAX};
+use super::NAME_MAX;
 use crate::caller::Caller;
+use crate::io::TRANSFER_MAX;
 use crate::status::Status;
 use weft_xdr::nfs3::*;
 
