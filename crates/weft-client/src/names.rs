@@ -23,6 +23,11 @@ pub(crate) enum NameState {
     Absent,
 }
 
+/// The directory itself, or the one above.
+pub(crate) fn is_dots(name: &[u8]) -> bool {
+    matches!(name, b"." | b"..")
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     state: NameState,
@@ -47,8 +52,12 @@ impl Names {
         }
     }
 
-    /// What is known of a name; None if nothing is.
+    /// What is known of a name; None if nothing is. `.` and `..` are no entries: a directory that is moved has
+    /// another parent, and none of its names has changed.
     pub fn get(&self, name: &[u8]) -> Option<NameState> {
+        if is_dots(name) {
+            return None;
+        }
         match self.entries.get(name) {
             Some(entry) => Some(entry.state),
             None if self.complete => Some(NameState::Absent),
@@ -58,6 +67,9 @@ impl Names {
 
     /// Takes over what is known at a change of the directory.
     pub fn put(&mut self, name: &[u8], state: NameState, change: u64) {
+        if is_dots(name) {
+            return;
+        }
         let entry = Entry { state, change };
         if let Some(old) = self.entries.get_mut(name) {
             if old.change <= change {
@@ -117,6 +129,17 @@ mod tests {
         assert_eq!(partial.get(b"a"), None);
         partial.put(b"a", Absent, 1);
         assert_eq!(partial.get(b"a"), Some(Absent));
+    }
+
+    #[test]
+    fn dots_are_no_names() {
+        let mut names = Names::of_new_directory();
+        for dots in [&b"."[..], b".."] {
+            assert_eq!(names.get(dots), None);
+            names.put(dots, Present(5), 1);
+            assert_eq!(names.get(dots), None);
+        }
+        assert_eq!(names.get(b"..."), Some(Absent));
     }
 
     #[test]

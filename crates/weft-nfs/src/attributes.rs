@@ -3,17 +3,22 @@
 use weft_client::{Attr, FileKind, SetAttr, SetTime, Time};
 use weft_xdr::nfs3::{fattr3, ftype3, nfstime3, sattr3, set_atime, set_mtime, specdata3, time_how};
 
-/// Device numbers as FUSE and the name space have them: the kernel's own packing.
+/// Device numbers, major and minor, as FUSE and the name space have them: the kernel's own packing.
+pub(crate) fn device_numbers(rdev: u32) -> (u32, u32) {
+    let minor = (rdev & 0xff) | ((rdev >> 12) & 0xf_ff00);
+    ((rdev >> 8) & 0xfff, minor)
+}
+
 fn device_of(rdev: u32) -> specdata3 {
+    let (specdata1, specdata2) = device_numbers(rdev);
     specdata3 {
-        specdata1: (rdev >> 8) & 0xfff,
-        specdata2: (rdev & 0xff) | ((rdev >> 12) & 0xf_ff00),
+        specdata1,
+        specdata2,
     }
 }
 
 /// The other way round. None: the numbers are too large.
-pub(crate) fn rdev_of(device: &specdata3) -> Option<u32> {
-    let (major, minor) = (device.specdata1, device.specdata2);
+pub(crate) fn rdev_of((major, minor): (u32, u32)) -> Option<u32> {
     let fits = major < 1 << 12 && minor < 1 << 20;
     fits.then_some((minor & 0xff) | (major << 8) | ((minor & 0xf_ff00) << 12))
 }
@@ -58,10 +63,14 @@ pub(crate) fn fattr(attr: &Attr, fsid: u64) -> fattr3 {
     }
 }
 
+/// Nanoseconds are those of one second.
+pub(crate) fn fits_time(nanos: u32) -> bool {
+    nanos < 1_000_000_000
+}
+
 /// A time that a client sets. None: it is no time.
 fn set_time(time: &nfstime3) -> Option<SetTime> {
-    let is_one = time.nseconds < 1_000_000_000;
-    is_one.then_some(SetTime::At(Time {
+    fits_time(time.nseconds).then_some(SetTime::At(Time {
         seconds: i64::from(time.seconds),
         nanos: time.nseconds,
     }))
@@ -100,17 +109,13 @@ mod tests {
                 specdata1: major,
                 specdata2: minor,
             };
-            let rdev = rdev_of(&device).unwrap();
+            let rdev = rdev_of((major, minor)).unwrap();
             // glibc's makedev, of numbers that fit into 32 bits.
             assert_eq!(u64::from(rdev), libc::makedev(major, minor));
             assert_eq!(device_of(rdev), device);
         }
         for (major, minor) in [(4096, 0), (0, 1 << 20)] {
-            let device = specdata3 {
-                specdata1: major,
-                specdata2: minor,
-            };
-            assert_eq!(rdev_of(&device), None);
+            assert_eq!(rdev_of((major, minor)), None);
         }
         let time = |seconds, nanos| time_of(Some(&Time { seconds, nanos })).seconds;
         assert_eq!(time(-1, 5), 0);

@@ -78,6 +78,16 @@ fn id_of(path: &[Vec<u8>]) -> u32 {
     hasher.finish() as u32
 }
 
+/// The number of a directory on the way to an export: the same at all gateways, and no inode's.
+pub(crate) fn way_number(path: &[Vec<u8>]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    for name in path {
+        hasher.write(b"/");
+        hasher.write(name);
+    }
+    hasher.finish() | 1 << 63
+}
+
 impl Export {
     fn of(settings: &ExportSettings) -> Result<Export, String> {
         let shown = &settings.path;
@@ -185,6 +195,16 @@ impl Exports {
     /// The one of a number, with its place.
     pub(crate) fn find(&self, id: u32) -> Option<&Export> {
         self.0.iter().find(|export| export.id == id)
+    }
+
+    /// The path of a directory on the way to exports, by its number.
+    pub(crate) fn way(&self, number: u64) -> Option<&[Vec<u8>]> {
+        let prefixes = self.0.iter().flat_map(|export| {
+            let above = 0..export.path.len();
+            above.map(|length| &export.path[..length])
+        });
+        let mut ways = prefixes.filter(|path| way_number(path) == number);
+        ways.next()
     }
 
     /// The innermost export that a path leads into, and the rest of the way.

@@ -10,6 +10,7 @@ use crate::replies::Replies;
 use crate::settings::Settings;
 use crate::status::Status;
 use crate::v3::Nfs3;
+use crate::v4::{self, Nfs4};
 use crate::verifier::Verifier;
 use bytes::Bytes;
 use siphasher::sip::SipHasher13;
@@ -105,6 +106,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let exports = Exports::of(&settings.exports).map_err(NfsError::Settings)?;
     let mut hasher = SipHasher13::new();
     hasher.write(settings.client.cluster_id.as_bytes());
+    let (lease, address) = (settings.lease(), settings.listen);
     let client = Rc::new(Client::connect(env.clone(), settings.client).await?);
     let sealer = sealer(&env, &client).await?;
     let verifier = Rc::new(Verifier::new(&env));
@@ -132,10 +134,13 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     }
     let programs: Vec<Rc<dyn Program>> = vec![
         Rc::new(Nfs3(shared.clone())),
+        Rc::new(Nfs4 {
+            state: v4::State::new(&env, &shared.client, lease),
+            shared: shared.clone(),
+        }),
         Rc::new(Mount(shared.clone())),
         Rc::new(Portmap(shared.clone())),
     ];
-    let address = settings.listen;
     let server = weft_oncrpc::serve(&env, &address, Limits::default(), programs).await;
     let server = server.map_err(|source| NfsError::Listen { address, source })?;
     let port = server

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! byte 0  version, 1
-//! byte 1  kind: 1 a file behind the gateway, 2 an object behind a data server (kept for pNFS)
+//! byte 1  kind: 1 a file behind the gateway, 2 an object behind a data server (kept for pNFS), 3 a directory on the
+//!         way to an export
 //! byte 2  number of the key that sealed it
 //! byte 3  rights: bit 0 read, bit 1 write, bit 2 everything is synchronous
 //! then    the body, by kind; a file's, 20 bytes, big-endian:
 //!           export (4), inode (8), generation (8)
+//!         that of a directory on the way, 8 bytes: its number
 //! last 16 HMAC-SHA-256 over all that is before, cut to its first 16 bytes
 //! ```
 //!
@@ -44,6 +46,8 @@ pub enum Kind {
     File = 1,
     /// An object of a data server.
     Object = 2,
+    /// A directory above exports, which shows the way to them and nothing else.
+    Way = 3,
 }
 
 /// What may be done by a handle, beside what the file's mode says.
@@ -188,6 +192,23 @@ impl Sealer {
         })
     }
 
+    /// The handle of a directory on the way to an export.
+    pub fn seal_way(&self, number: u64) -> Bytes {
+        self.seal(Kind::Way, Rights::default(), &number.to_be_bytes())
+    }
+
+    /// The number of the directory on the way to an export that a handle names.
+    ///
+    /// # Errors
+    /// If this is no such handle that was sealed with one of the keys.
+    pub fn open_way(&self, handle: &Bytes) -> Result<u64, HandleError> {
+        let opened = self.open(handle)?;
+        match (opened.kind, opened.body[..].try_into()) {
+            (Kind::Way, Ok(number)) => Ok(u64::from_be_bytes(number)),
+            _ => Err(HandleError::Form),
+        }
+    }
+
     /// A handle with this body.
     ///
     /// # Panics
@@ -228,6 +249,7 @@ impl Sealer {
         let kind = match kind {
             1 => Kind::File,
             2 => Kind::Object,
+            3 => Kind::Way,
             _ => return Err(HandleError::Form),
         };
         Ok(Opened {

@@ -18,6 +18,7 @@ mod run;
 mod settings;
 mod status;
 mod v3;
+mod v4;
 mod verifier;
 
 pub use gateway::{Gateway, NfsError, start};

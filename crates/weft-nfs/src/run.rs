@@ -11,7 +11,7 @@ use weft_oncrpc::{Call, Refusal, Replier};
 use weft_xdr::{Encoder, Procedure};
 
 /// Does it now as far as it goes; what has to wait goes on as a task.
-fn go(shared: &Rc<Shared>, work: impl Future<Output = ()> + 'static) {
+pub(crate) fn go(shared: &Rc<Shared>, work: impl Future<Output = ()> + 'static) {
     let mut work = work.boxed_local();
     let mut context = Context::from_waker(Waker::noop());
     // A task asks it again, so that nobody need be woken by this attempt.

@@ -3,9 +3,14 @@
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// How long operations wait for servers that do not answer: NFS clients wait with them, and know no pause but that.
 const PATIENCE_MS: u64 = 600_000;
+
+/// Half of what other servers take: a client that is gone is in nobody's way for long.
+const LEASE_SECONDS: u32 = 45;
 
 /// Settings of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +18,8 @@ const PATIENCE_MS: u64 = 600_000;
 pub struct Settings {
     /// Address (`host:port`) for NFS, MOUNT and GETPORT.
     pub listen: String,
+    /// Seconds for which clients of version 4 that are not heard of keep their opens and locks.
+    pub lease_seconds: u32,
     /// What may be mounted. Empty: nothing.
     #[serde(rename = "export")]
     pub exports: Vec<ExportSettings>,
@@ -24,6 +31,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             listen: "0.0.0.0:2049".into(),
+            lease_seconds: LEASE_SECONDS,
             exports: Vec::new(),
             client: weft_client::Settings {
                 patience_ms: PATIENCE_MS,
@@ -124,13 +132,24 @@ impl Network {
     }
 }
 
+/// Clients renew every third part or so of what they are told.
+const LEASES: RangeInclusive<u32> = 3..=3600;
+
 impl Settings {
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_secs(u64::from(self.lease_seconds))
+    }
+
     /// Whether they make sense.
     ///
     /// # Errors
     /// What does not, and what to write instead.
     pub fn check(&self) -> Result<(), String> {
         crate::exports::Exports::of(&self.exports).map(drop)?;
+        if !LEASES.contains(&self.lease_seconds) {
+            let (least, most) = (LEASES.start(), LEASES.end());
+            return Err(format!("lease_seconds: from {least} to {most}"));
+        }
         match self.client.meta.is_empty() {
             true => Err("client.meta names no metadata server".into()),
             false => Ok(()),

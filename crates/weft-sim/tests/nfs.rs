@@ -2,94 +2,21 @@
 //! every other one shows, also when gateways die (`docs/protocols/gateway.md`).
 #![allow(clippy::unwrap_used, clippy::disallowed_macros)]
 
+mod gates;
 mod group;
 
 use bytes::Bytes;
-use group::{CLUSTER, Group, MS, SECOND, in_world};
-use std::cell::RefCell;
+use gates::{Gate, believed, cluster, export, user};
+use group::{Group, SECOND, in_world};
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use weft_nfs::{ExportSettings, Gateway, Rule, Settings, Squash};
+use weft_nfs::{ExportSettings, Rule};
 use weft_oncrpc::{Connection, Credential, Limits};
-use weft_sim::{Node, World};
+use weft_sim::World;
 use weft_xdr::mount3::{MOUNTPROC3_EXPORT, MOUNTPROC3_MNT, mountres3, mountstat3};
 use weft_xdr::nfs3::*;
 use weft_xdr::portmap2::{IPPROTO_TCP, PMAPPROC_GETPORT, mapping};
-use weft_xdr::rpc::authsys_parms;
 use weft_xdr::{Encoder, Procedure};
-
-fn user(uid: u32) -> Credential {
-    Credential::Sys(authsys_parms {
-        stamp: 0,
-        machinename: Bytes::from_static(b"client"),
-        uid,
-        gid: uid,
-        gids: Vec::new(),
-    })
-}
-
-fn export(path: &str, rule: Rule) -> ExportSettings {
-    ExportSettings {
-        path: path.into(),
-        id: None,
-        rules: vec![Rule {
-            clients: vec!["*".into()],
-            ..rule
-        }],
-    }
-}
-
-fn believed() -> Rule {
-    Rule {
-        squash: Squash::None,
-        ..Rule::default()
-    }
-}
-
-/// A gateway on a node of its own.
-struct Gate {
-    node: Node,
-    slot: Rc<RefCell<Option<Gateway>>>,
-    settings: Settings,
-}
-
-impl Gate {
-    async fn start(world: &World, group: &Group, name: &str, exports: Vec<ExportSettings>) -> Gate {
-        let mut settings = Settings {
-            listen: format!("{name}:2049"),
-            exports,
-            ..Settings::default()
-        };
-        settings.client.meta = group.addresses();
-        settings.client.cluster_id = CLUSTER.into();
-        settings.client.name = name.into();
-        let gate = Gate {
-            node: world.node(name),
-            slot: Rc::default(),
-            settings,
-        };
-        gate.begin(world).await;
-        gate
-    }
-
-    async fn begin(&self, world: &World) {
-        let (slot, settings) = (self.slot.clone(), self.settings.clone());
-        self.node.start(|env| async move {
-            let gateway = weft_nfs::start(env, settings).await.unwrap();
-            slot.replace(Some(gateway));
-        });
-        while self.slot.borrow().is_none() {
-            world.sleep(MS).await;
-        }
-    }
-
-    fn kill(&self) {
-        self.node.kill();
-        // Only now, when nothing that its destructors do has an effect.
-        self.slot.take();
-    }
-}
 
 /// A client of one gateway.
 struct Nfs {
@@ -312,17 +239,6 @@ fn set(mode: u32) -> sattr3 {
 
 fn guarded(mode: u32) -> createhow3 {
     createhow3::GUARDED(set(mode))
-}
-
-/// A cluster with two gateways that export everything to everybody.
-async fn cluster(world: &World) -> (Rc<Group>, impl Sized, [Gate; 2]) {
-    let group = Group::started(world, 3).await;
-    let servers = group.pair().await;
-    world.sleep(SECOND).await;
-    let all = || vec![export("/", believed())];
-    let first = Gate::start(world, &group, "gate1", all()).await;
-    let second = Gate::start(world, &group, "gate2", all()).await;
-    (group, servers, [first, second])
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::dirops::Made;
+use crate::names::is_dots;
 use crate::types::*;
 use std::rc::Rc;
 use weft_wire::proto::{self, op};
@@ -64,6 +65,12 @@ impl Core {
     }
 
     pub async fn lookup(self: &Rc<Self>, cred: &Cred, parent: u64, name: &[u8]) -> Result<Found> {
+        if is_dots(name) {
+            // The directory itself knows, and none of its shards.
+            let mut found = self.lookup_at(cred, parent, name).await?;
+            found.name_leased = false;
+            return Ok(found);
+        }
         let looked = async |place| self.lookup_at(cred, place, name).await;
         match self.at_name(parent, name, looked).await {
             // Nothing is in a directory that has gone.

@@ -169,7 +169,7 @@ pub(super) async fn mknod(caller: Caller, args: MKNOD3args) -> MKNOD3res {
             mknoddata3::NF3FIFO(set) => (FileKind::Fifo, set, &none),
             mknoddata3::default(_) => return Err(Status(nfsstat3::NFS3ERR_BADTYPE)),
         };
-        let rdev = rdev_of(device).ok_or(INVALID)?;
+        let rdev = rdev_of((device.specdata1, device.specdata2)).ok_or(INVALID)?;
         let (mode, set) = split(set)?;
         let client = &caller.shared.client;
         let name = &args.r#where.name;

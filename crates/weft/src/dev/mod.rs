@@ -360,7 +360,8 @@ fn ready_message(directory: &Path, cluster: &Cluster, mount_point: Option<&Path>
     for (at, address) in cluster.nfs.iter().enumerate() {
         let port = address.rsplit_once(':').map_or("", |(_, port)| port);
         out += &format!(
-            "\x20 mount -t nfs -o vers=3,port={port},mountport={port},nolock 127.0.0.1:/ DIR   # by gateway nfs:{}\n",
+            "\x20 mount -t nfs -o vers=4.2,port={port} 127.0.0.1:/ DIR   # by gateway nfs:{}; or vers=4.1\n\
+             \x20 mount -t nfs -o vers=3,port={port},mountport={port},nolock 127.0.0.1:/ DIR\n",
             at + 1
         );
     }

@@ -1,0 +1,170 @@
+//! Clients and sessions come and go: EXCHANGE_ID, CREATE_SESSION, BIND_CONN_TO_SESSION, DESTROY_SESSION,
+//! DESTROY_CLIENTID, RECLAIM_COMPLETE.
+
+use super::clients::{Creation, Principal};
+use super::compound::Compound;
+use super::sessions::{Session, agreed};
+use super::status::Result;
+use bytes::Bytes;
+use weft_xdr::Xdr;
+use weft_xdr::nfs4::*;
+
+/// What a client may say with EXCHANGE_ID.
+const EXCHANGE_FLAGS: u32 = EXCHGID4_FLAG_SUPP_MOVED_REFER
+    | EXCHGID4_FLAG_SUPP_MOVED_MIGR
+    | EXCHGID4_FLAG_SUPP_FENCE_OPS
+    | EXCHGID4_FLAG_BIND_PRINC_STATEID
+    | EXCHGID4_FLAG_MASK_PNFS
+    | EXCHGID4_FLAG_UPD_CONFIRMED_REC_A;
+
+/// And with CREATE_SESSION.
+const SESSION_FLAGS: u32 = CREATE_SESSION4_FLAG_PERSIST
+    | CREATE_SESSION4_FLAG_CONN_BACK_CHAN
+    | CREATE_SESSION4_FLAG_CONN_RDMA;
+
+impl Compound {
+    fn principal(&self) -> Principal {
+        Principal::of(&self.caller.credential)
+    }
+
+    pub(super) fn exchange_id(&mut self, args: EXCHANGE_ID4args) -> Result<()> {
+        if args.eia_flags & !EXCHANGE_FLAGS != 0 {
+            return Err(nfsstat4::NFS4ERR_INVAL.into());
+        }
+        // Who protects state by a secret needs RPCSEC_GSS; by a machine's credential, too, but may do without.
+        if let state_protect4_a::SP4_SSV(_) = args.eia_state_protect {
+            return Err(nfsstat4::NFS4ERR_ENCR_ALG_UNSUPP.into());
+        }
+        let is_update = args.eia_flags & EXCHGID4_FLAG_UPD_CONFIRMED_REC_A != 0;
+        let owner = &args.eia_clientowner;
+        let exchanged = self.state.clients.borrow_mut().exchange(
+            &owner.co_ownerid,
+            owner.co_verifier,
+            self.principal(),
+            is_update,
+            |client| self.state.holds(client) || self.state.has_sessions(client),
+        )?;
+        for dropped in exchanged.dropped {
+            self.state.drop_held(dropped);
+        }
+        self.state.met(exchanged.id);
+        let mut eir_flags = EXCHGID4_FLAG_USE_NON_PNFS;
+        if exchanged.is_confirmed {
+            eir_flags |= EXCHGID4_FLAG_CONFIRMED_R;
+        }
+        let fsid = self.caller.shared.fsid;
+        EXCHANGE_ID4resok {
+            eir_clientid: exchanged.id,
+            eir_sequenceid: exchanged.sequence,
+            eir_flags,
+            eir_state_protect: state_protect4_r::SP4_NONE,
+            // Sessions are this gateway's own, and of this life of it.
+            eir_server_owner: server_owner4 {
+                so_minor_id: 0,
+                so_major_id: format!("weft-{fsid:016x}-{:08x}", self.state.instance).into(),
+            },
+            // Filehandles mean the same at all gateways.
+            eir_server_scope: Bytes::from(format!("weft-{fsid:016x}")),
+            eir_server_impl_id: Vec::new(),
+        }
+        .encode(&mut self.out);
+        Ok(())
+    }
+
+    pub(super) fn create_session(&mut self, args: CREATE_SESSION4args) -> Result<()> {
+        let (client, principal) = (args.csa_clientid, self.principal());
+        let creation =
+            self.state
+                .clients
+                .borrow()
+                .creation(client, args.csa_sequence, principal)?;
+        if let Creation::Again(reply) = creation {
+            reply.encode(&mut self.out);
+            return Ok(());
+        }
+        if args.csa_flags & !SESSION_FLAGS != 0 {
+            return Err(nfsstat4::NFS4ERR_INVAL.into());
+        }
+        let attributes = agreed(&args.csa_fore_chan_attrs)?;
+        let session = Session::new(self.state.session_id(client), client, attributes.clone());
+        let reply = CREATE_SESSION4resok {
+            csr_sessionid: session.id,
+            csr_sequence: args.csa_sequence,
+            // Nothing outlives the gateway, and it does not call back.
+            csr_flags: 0,
+            csr_fore_chan_attrs: attributes,
+            csr_back_chan_attrs: channel_attrs4 {
+                ca_rdma_ird: Vec::new(),
+                ..args.csa_back_chan_attrs
+            },
+        };
+        self.state.add_session(session);
+        self.state.met(client);
+        let earlier = self
+            .state
+            .clients
+            .borrow_mut()
+            .created(client, reply.clone());
+        if let Some(earlier) = earlier {
+            self.state.drop_held(earlier);
+        }
+        reply.encode(&mut self.out);
+        Ok(())
+    }
+
+    pub(super) fn bind_conn_to_session(&mut self, args: &BIND_CONN_TO_SESSION4args) -> Result<()> {
+        let session = self.state.session(&args.bctsa_sessid);
+        let session = session.ok_or(nfsstat4::NFS4ERR_BADSESSION)?;
+        // Calls are taken by any connection; back there are none.
+        if args.bctsa_dir == channel_dir_from_client4::CDFC4_BACK {
+            return Err(nfsstat4::NFS4ERR_INVAL.into());
+        }
+        BIND_CONN_TO_SESSION4resok {
+            bctsr_sessid: session.id,
+            bctsr_dir: channel_dir_from_server4::CDFS4_FORE,
+            bctsr_use_conn_in_rdma_mode: false,
+        }
+        .encode(&mut self.out);
+        Ok(())
+    }
+
+    pub(super) fn destroy_session(&mut self, args: &DESTROY_SESSION4args) -> Result<()> {
+        let is_own = self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.id == args.dsa_sessionid);
+        if is_own && !self.is_last() {
+            return Err(nfsstat4::NFS4ERR_NOT_ONLY_OP.into());
+        }
+        match self.state.end_session(&args.dsa_sessionid) {
+            true => Ok(()),
+            false => Err(nfsstat4::NFS4ERR_BADSESSION.into()),
+        }
+    }
+
+    pub(super) fn destroy_clientid(&mut self, args: &DESTROY_CLIENTID4args) -> Result<()> {
+        let (state, client) = (&self.state, args.dca_clientid);
+        if !state.clients.borrow().is_known(client) {
+            return Err(nfsstat4::NFS4ERR_STALE_CLIENTID.into());
+        }
+        if state.holds(client) || state.has_sessions(client) {
+            return Err(nfsstat4::NFS4ERR_CLIENTID_BUSY.into());
+        }
+        state.drop_client(client);
+        Ok(())
+    }
+
+    pub(super) fn reclaim_complete(&mut self, args: &RECLAIM_COMPLETE4args) -> Result<()> {
+        if args.rca_one_fs {
+            // Of one file system: nothing was moved here.
+            self.place()?;
+            return Ok(());
+        }
+        let client = self.client()?;
+        let is_first = self.state.clients.borrow_mut().reclaim_complete(client);
+        match is_first {
+            true => Ok(()),
+            false => Err(nfsstat4::NFS4ERR_COMPLETE_ALREADY.into()),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! LOCK, LOCKT, LOCKU, TEST_STATEID, FREE_STATEID. Locks are the metadata service's: they hold at all gateways and
+//! mounts. Nobody waits here; who is refused asks again.
+
+use super::compound::Compound;
+use super::locks::{Lock, Span, owner_hash};
+use super::opens::{READ, WRITE};
+use super::state::{Found, file_lock};
+use super::stateids::{Named, named};
+use super::status::{Fail, Result};
+use crate::caller::Object;
+use bytes::Bytes;
+use std::rc::Rc;
+use weft_client::{Errno, FileKind, FileLock, LockKind};
+use weft_xdr::Xdr;
+use weft_xdr::nfs4::*;
+
+fn kind_of(r#type: nfs_lock_type4) -> LockKind {
+    match r#type {
+        nfs_lock_type4::READ_LT | nfs_lock_type4::READW_LT => LockKind::Shared,
+        nfs_lock_type4::WRITE_LT | nfs_lock_type4::WRITEW_LT => LockKind::Exclusive,
+    }
+}
+
+impl Compound {
+    async fn lockable(&self) -> Result<Object> {
+        let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
+        let known = self.caller.shared.client.getattr(object.ino).await?;
+        match known.attr.kind() {
+            FileKind::Regular => Ok(object),
+            FileKind::Directory => Err(nfsstat4::NFS4ERR_ISDIR.into()),
+            _ => Err(nfsstat4::NFS4ERR_WRONG_TYPE.into()),
+        }
+    }
+
+    /// What is in the way, as a client is told of it. Whose lock it is only the gateway knows by which it was taken.
+    fn denied(&self, ino: u64, other: &FileLock) -> Fail {
+        let span = Span {
+            start: other.start,
+            last: other.last,
+        };
+        let holder = self.state.lock_with(ino, other.owner);
+        let owner = match holder {
+            Some(lock) => lock_owner4 {
+                clientid: lock.open.client,
+                owner: lock.owner.clone(),
+            },
+            None => lock_owner4 {
+                clientid: 0,
+                owner: Bytes::copy_from_slice(&other.owner.to_be_bytes()),
+            },
+        };
+        Fail::Denied(Box::new(LOCK4denied {
+            offset: span.start,
+            length: span.length(),
+            locktype: match other.kind == LockKind::Shared as i32 {
+                true => nfs_lock_type4::READ_LT,
+                false => nfs_lock_type4::WRITE_LT,
+            },
+            owner,
+        }))
+    }
+
+    /// The state that a LOCK is to be noted in. True: it was made for this.
+    fn locker(&self, object: &Object, locker: &locker4) -> Result<(Rc<Lock>, bool)> {
+        let client = self.client()?;
+        let bad = Fail::from(nfsstat4::NFS4ERR_BAD_STATEID);
+        let id = match locker {
+            locker4::TRUE(new) => &new.open_stateid,
+            locker4::FALSE(known) => &known.lock_stateid,
+        };
+        let Named::Of(name) = named(id, self.current_id.as_ref())? else {
+            return Err(bad);
+        };
+        let found = self.state.find(client, name)?;
+        if found.open().ino != object.ino {
+            return Err(bad);
+        }
+        match (locker, found) {
+            (locker4::TRUE(new), Found::Open(open)) => {
+                let lock = self.state.lock_of(&open, &new.lock_owner.owner)?;
+                let is_new = lock.name().seqid == 0;
+                match self.state.is_lost(&lock) {
+                    true => Err(nfsstat4::NFS4ERR_EXPIRED.into()),
+                    false => Ok((lock, is_new)),
+                }
+            }
+            (locker4::FALSE(_), Found::Lock(lock)) => Ok((lock, false)),
+            _ => Err(bad),
+        }
+    }
+
+    pub(super) async fn lock(&mut self, args: LOCK4args) -> Result<()> {
+        let object = self.lockable().await?;
+        let span = Span::of(args.offset, args.length)?;
+        if args.reclaim {
+            // Nothing is kept of a life before this one.
+            return Err(nfsstat4::NFS4ERR_NO_GRACE.into());
+        }
+        self.check_reclaimed()?;
+        let (lock, is_new) = self.locker(&object, &args.locker)?;
+        let kind = kind_of(args.locktype);
+        let needs = match kind {
+            LockKind::Exclusive => WRITE,
+            _ => READ,
+        };
+        let taken = match lock.open.may(needs) {
+            true => self.take(&object, &lock, span, kind).await,
+            false => Err(nfsstat4::NFS4ERR_OPENMODE.into()),
+        };
+        if taken.is_err() && is_new && lock.name().seqid == 0 {
+            self.state.forget_lock(&lock);
+        }
+        taken?;
+        let lock_stateid = lock.stateid();
+        self.current_id = Some(lock_stateid.clone());
+        LOCK4resok { lock_stateid }.encode(&mut self.out);
+        Ok(())
+    }
+
+    async fn take(
+        &self,
+        object: &Object,
+        lock: &Rc<Lock>,
+        span: Span,
+        kind: LockKind,
+    ) -> Result<()> {
+        let client = &self.caller.shared.client;
+        let wanted = file_lock(lock.hash, span, kind);
+        match client.setlk(object.cred(), object.ino, wanted, false).await {
+            Ok(()) => {}
+            Err(Errno(libc::EAGAIN | libc::EACCES)) => {
+                let other = client.getlk(object.ino, wanted).await?;
+                return Err(match other {
+                    Some(other) => self.denied(object.ino, &other),
+                    // It went just now: to ask again may succeed.
+                    None => nfsstat4::NFS4ERR_DELAY.into(),
+                });
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        lock.session.set(self.state.session_for(object.ino));
+        lock.locked(span);
+        // The client may have been dropped meanwhile, and what it held with it, but not yet this.
+        if self.state.find(lock.open.client, lock.name()).is_err() {
+            self.state.unlock(lock, span).await?;
+            return Err(nfsstat4::NFS4ERR_EXPIRED.into());
+        }
+        Ok(())
+    }
+
+    pub(super) async fn lockt(&mut self, args: LOCKT4args) -> Result<()> {
+        let object = self.lockable().await?;
+        let span = Span::of(args.offset, args.length)?;
+        let hash = owner_hash(self.client()?, &args.owner.owner);
+        let wanted = file_lock(hash, span, kind_of(args.locktype));
+        match self.caller.shared.client.getlk(object.ino, wanted).await? {
+            Some(other) => Err(self.denied(object.ino, &other)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn locku(&mut self, args: LOCKU4args) -> Result<()> {
+        let object = self.lockable().await?;
+        let span = Span::of(args.offset, args.length)?;
+        let bad = Fail::from(nfsstat4::NFS4ERR_BAD_STATEID);
+        let Named::Of(name) = named(&args.lock_stateid, self.current_id.as_ref())? else {
+            return Err(bad);
+        };
+        let lock = match self.state.find(self.client()?, name)? {
+            Found::Lock(lock) if lock.open.ino == object.ino => lock,
+            _ => return Err(bad),
+        };
+        self.state.unlock(&lock, span).await?;
+        let stateid = lock.stateid();
+        self.current_id = Some(stateid.clone());
+        stateid.encode(&mut self.out);
+        Ok(())
+    }
+
+    pub(super) fn test_stateid(&mut self, args: &TEST_STATEID4args) -> Result<()> {
+        let client = self.client()?;
+        let test = |id: &stateid4| match named(id, None) {
+            Ok(Named::Of(name)) => match self.state.find(client, name) {
+                Ok(_) => nfsstat4::NFS4_OK,
+                Err(status) => status,
+            },
+            _ => nfsstat4::NFS4ERR_BAD_STATEID,
+        };
+        let tsr_status_codes = args.ts_stateids.iter().map(test).collect();
+        TEST_STATEID4resok { tsr_status_codes }.encode(&mut self.out);
+        Ok(())
+    }
+
+    pub(super) fn free_stateid(&mut self, args: &FREE_STATEID4args) -> Result<()> {
+        let Named::Of(name) = named(&args.fsa_stateid, self.current_id.as_ref())? else {
+            return Err(nfsstat4::NFS4ERR_BAD_STATEID.into());
+        };
+        let lock = match self.state.find(self.client()?, name) {
+            Ok(Found::Lock(lock)) if !lock.holds_any() => lock,
+            Ok(_) => return Err(nfsstat4::NFS4ERR_LOCKS_HELD.into()),
+            // Locks that are lost: the client has learned of it.
+            Err(nfsstat4::NFS4ERR_EXPIRED) => self.state.lost_lock(name)?,
+            Err(status) => return Err(status.into()),
+        };
+        self.state.forget_lock(&lock);
+        Ok(())
+    }
+}

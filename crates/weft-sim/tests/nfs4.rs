@@ -1,0 +1,814 @@
+//! NFS gateways in a simulated cluster, and clients that speak NFS version 4 to them (`docs/protocols/nfs4.md`).
+#![allow(clippy::unwrap_used, clippy::disallowed_macros)]
+
+mod gates;
+mod group;
+
+use bytes::Bytes;
+use gates::{Gate, believed, cluster, export, user};
+use group::{Group, SECOND, in_world};
+use std::cell::Cell;
+use weft_nfs::Rule;
+use weft_oncrpc::{Connection, Credential, Limits};
+use weft_sim::World;
+use weft_xdr::Encoder;
+use weft_xdr::Xdr;
+use weft_xdr::nfs4::nfs_argop4::*;
+use weft_xdr::nfs4::*;
+
+const ANONYMOUS: stateid4 = stateid4 {
+    seqid: 0,
+    other: [0; 12],
+};
+
+/// A client with a session.
+struct Nfs4 {
+    connection: Connection,
+    credential: Credential,
+    minor: u32,
+    client: u64,
+    session: sessionid4,
+    sequence: Cell<u32>,
+}
+
+fn channel() -> channel_attrs4 {
+    channel_attrs4 {
+        ca_headerpadsize: 0,
+        ca_maxrequestsize: 2 << 20,
+        ca_maxresponsesize: 2 << 20,
+        ca_maxresponsesize_cached: 4096,
+        ca_maxoperations: 16,
+        ca_maxrequests: 8,
+        ca_rdma_ird: Vec::new(),
+    }
+}
+
+impl Nfs4 {
+    async fn connect(world: &World, gate: &Gate, uid: u32) -> Nfs4 {
+        let env = world.node("client").env();
+        let address = &gate.settings.listen;
+        let connecting = Connection::connect(&env, address, Limits::default(), Vec::new());
+        Nfs4 {
+            connection: connecting.await.unwrap(),
+            credential: user(uid),
+            minor: 2,
+            client: 0,
+            session: [0; 16],
+            sequence: Cell::new(0),
+        }
+    }
+
+    /// Connected, known, with a session, and with nothing to reclaim.
+    async fn to(world: &World, gate: &Gate, uid: u32, name: &str) -> Nfs4 {
+        let mut client = Nfs4::connect(world, gate, uid).await;
+        client.meet(name, 1).await;
+        client
+    }
+
+    /// Makes itself known.
+    async fn meet(&mut self, name: &str, life: u8) {
+        let exchange = OP_EXCHANGE_ID(EXCHANGE_ID4args {
+            eia_clientowner: client_owner4 {
+                co_verifier: [life; 8],
+                co_ownerid: name.to_owned().into(),
+            },
+            eia_flags: 0,
+            eia_state_protect: state_protect4_a::SP4_NONE,
+            eia_client_impl_id: Vec::new(),
+        });
+        let met = self.call(vec![exchange]).await;
+        let [nfs_resop4::OP_EXCHANGE_ID(EXCHANGE_ID4res::NFS4_OK(met))] = &met.resarray[..] else {
+            panic!("{met:?}")
+        };
+        let create = OP_CREATE_SESSION(CREATE_SESSION4args {
+            csa_clientid: met.eir_clientid,
+            csa_sequence: met.eir_sequenceid,
+            csa_flags: 0,
+            csa_fore_chan_attrs: channel(),
+            csa_back_chan_attrs: channel(),
+            csa_cb_program: 1,
+            csa_sec_parms: Vec::new(),
+        });
+        let made = self.call(vec![create]).await;
+        let [nfs_resop4::OP_CREATE_SESSION(CREATE_SESSION4res::NFS4_OK(made))] = &made.resarray[..]
+        else {
+            panic!("{made:?}")
+        };
+        (self.client, self.session) = (met.eir_clientid, made.csr_sessionid);
+        self.sequence.set(0);
+        let complete = OP_RECLAIM_COMPLETE(RECLAIM_COMPLETE4args { rca_one_fs: false });
+        self.does(vec![complete]).await.unwrap();
+    }
+
+    async fn call(&self, operations: Vec<nfs_argop4>) -> COMPOUND4res {
+        let arguments = COMPOUND4args {
+            tag: Bytes::from_static(b"test"),
+            minorversion: self.minor,
+            argarray: operations,
+        };
+        let credential = &self.credential;
+        let call = self
+            .connection
+            .call::<NFSPROC4_COMPOUND>(credential, &arguments);
+        let answer = call.await.unwrap();
+        assert_eq!(answer.tag, arguments.tag);
+        answer
+    }
+
+    fn sequence(&self, number: u32) -> nfs_argop4 {
+        OP_SEQUENCE(SEQUENCE4args {
+            sa_sessionid: self.session,
+            sa_sequenceid: number,
+            sa_slotid: 0,
+            sa_highest_slotid: 0,
+            sa_cachethis: false,
+        })
+    }
+
+    /// In the session: the results of all operations after SEQUENCE, or the status of the one that failed.
+    async fn does(&self, operations: Vec<nfs_argop4>) -> Result<Vec<nfs_resop4>, nfsstat4> {
+        self.sequence.set(self.sequence.get() + 1);
+        let first = self.sequence(self.sequence.get());
+        let count = operations.len();
+        let answer = self.call([vec![first], operations].concat()).await;
+        match answer.status {
+            nfsstat4::NFS4_OK => {
+                assert_eq!(answer.resarray.len(), count + 1);
+                Ok(answer.resarray[1..].to_vec())
+            }
+            status => Err(status),
+        }
+    }
+
+    /// The filehandle at the end of a path.
+    async fn walk(&self, path: &[&str]) -> Result<Bytes, nfsstat4> {
+        let names = path.iter().map(|name| {
+            OP_LOOKUP(LOOKUP4args {
+                objname: (*name).to_owned().into(),
+            })
+        });
+        let operations = [OP_PUTROOTFH].into_iter().chain(names).chain([OP_GETFH]);
+        let done = self.does(operations.collect()).await?;
+        match done.last() {
+            Some(nfs_resop4::OP_GETFH(GETFH4res::NFS4_OK(found))) => Ok(found.object.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn open(
+        &self,
+        dir: &Bytes,
+        name: &str,
+        (access, deny): (u32, u32),
+        owner: &str,
+        openhow: openflag4,
+    ) -> Result<(Bytes, stateid4), nfsstat4> {
+        let open = OP_OPEN(OPEN4args {
+            seqid: 0,
+            share_access: access,
+            share_deny: deny,
+            owner: state_owner4 {
+                clientid: self.client,
+                owner: owner.to_owned().into(),
+            },
+            openhow,
+            claim: open_claim4::CLAIM_NULL(name.to_owned().into()),
+        });
+        let done = self.does(vec![put(dir), open, OP_GETFH]).await?;
+        match &done[..] {
+            [
+                _,
+                nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened)),
+                nfs_resop4::OP_GETFH(GETFH4res::NFS4_OK(found)),
+            ] => Ok((found.object.clone(), opened.stateid.clone())),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Makes a file and opens it for everything.
+    async fn make(&self, dir: &Bytes, name: &str) -> (Bytes, stateid4) {
+        self.open(dir, name, (3, 0), "me", made(0o644))
+            .await
+            .unwrap()
+    }
+
+    async fn write(
+        &self,
+        file: &Bytes,
+        stateid: &stateid4,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<WRITE4resok, nfsstat4> {
+        let write = OP_WRITE(WRITE4args {
+            stateid: stateid.clone(),
+            offset,
+            stable: stable_how4::FILE_SYNC4,
+            data: Bytes::copy_from_slice(data),
+        });
+        match &self.does(vec![put(file), write]).await?[..] {
+            [_, nfs_resop4::OP_WRITE(WRITE4res::NFS4_OK(written))] => Ok(written.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn read(
+        &self,
+        file: &Bytes,
+        stateid: &stateid4,
+        offset: u64,
+        count: u32,
+    ) -> Result<(Bytes, bool), nfsstat4> {
+        let read = OP_READ(READ4args {
+            stateid: stateid.clone(),
+            offset,
+            count,
+        });
+        match &self.does(vec![put(file), read]).await?[..] {
+            [_, nfs_resop4::OP_READ(READ4res::NFS4_OK(read))] => Ok((read.data.clone(), read.eof)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn close(&self, file: &Bytes, stateid: &stateid4) -> Result<(), nfsstat4> {
+        let close = OP_CLOSE(CLOSE4args {
+            seqid: 0,
+            open_stateid: stateid.clone(),
+        });
+        self.does(vec![put(file), close]).await.map(drop)
+    }
+
+    /// Size and change of a file.
+    async fn getattr(&self, file: &Bytes) -> Result<(u64, u64), nfsstat4> {
+        let get = OP_GETATTR(GETATTR4args {
+            attr_request: vec![1 << FATTR4_CHANGE | 1 << FATTR4_SIZE],
+        });
+        match &self.does(vec![put(file), get]).await?[..] {
+            [_, nfs_resop4::OP_GETATTR(GETATTR4res::NFS4_OK(found))] => {
+                let mut values = weft_xdr::Decoder::new(found.obj_attributes.attr_vals.clone());
+                let change = values.u64().unwrap();
+                Ok((values.u64().unwrap(), change))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Locks under an open, by an owner of its own.
+    async fn lock(
+        &self,
+        file: &Bytes,
+        open: &stateid4,
+        owner: &str,
+        (locktype, offset, length): (nfs_lock_type4, u64, u64),
+    ) -> Result<stateid4, Option<LOCK4denied>> {
+        self.sequence.set(self.sequence.get() + 1);
+        let lock = OP_LOCK(LOCK4args {
+            locktype,
+            reclaim: false,
+            offset,
+            length,
+            locker: locker4::TRUE(open_to_lock_owner4 {
+                open_seqid: 0,
+                open_stateid: open.clone(),
+                lock_seqid: 0,
+                lock_owner: state_owner4 {
+                    clientid: self.client,
+                    owner: owner.to_owned().into(),
+                },
+            }),
+        });
+        let operations = vec![self.sequence(self.sequence.get()), put(file), lock];
+        let answer = self.call(operations).await;
+        match answer.resarray.last() {
+            Some(nfs_resop4::OP_LOCK(LOCK4res::NFS4_OK(locked))) => Ok(locked.lock_stateid.clone()),
+            Some(nfs_resop4::OP_LOCK(LOCK4res::NFS4ERR_DENIED(denied))) => {
+                Err(Some(denied.clone()))
+            }
+            _ => Err(None),
+        }
+    }
+
+    async fn unlock(&self, file: &Bytes, lock: &stateid4, offset: u64, length: u64) {
+        let unlock = OP_LOCKU(LOCKU4args {
+            locktype: nfs_lock_type4::WRITE_LT,
+            seqid: 0,
+            lock_stateid: lock.clone(),
+            offset,
+            length,
+        });
+        self.does(vec![put(file), unlock]).await.unwrap();
+    }
+
+    /// All names of a directory and the numbers of what they stand for, page by page.
+    async fn list(&self, dir: &Bytes, maxcount: u32) -> Result<Vec<(String, u64)>, nfsstat4> {
+        let (mut all, mut cookie) = (Vec::new(), 0);
+        loop {
+            let readdir = OP_READDIR(READDIR4args {
+                cookie,
+                cookieverf: [0; 8],
+                dircount: maxcount,
+                maxcount,
+                attr_request: vec![1 << FATTR4_TYPE | 1 << FATTR4_SIZE | 1 << FATTR4_FILEID],
+            });
+            let done = self.does(vec![put(dir), readdir]).await?;
+            let [_, nfs_resop4::OP_READDIR(READDIR4res::NFS4_OK(page))] = &done[..] else {
+                panic!("{done:?}")
+            };
+            assert!(page.to_bytes().len() <= maxcount as usize);
+            for entry in &page.reply.entries {
+                let mut values = weft_xdr::Decoder::new(entry.attrs.attr_vals.clone());
+                let _type_and_size = (values.u32().unwrap(), values.u64().unwrap());
+                let name = String::from_utf8(entry.name.to_vec()).unwrap();
+                all.push((name, values.u64().unwrap()));
+                cookie = entry.cookie;
+            }
+            if page.reply.eof {
+                return Ok(all);
+            }
+            assert!(!page.reply.entries.is_empty());
+        }
+    }
+}
+
+fn put(handle: &Bytes) -> nfs_argop4 {
+    OP_PUTFH(PUTFH4args {
+        object: handle.clone(),
+    })
+}
+
+fn mode(mode: u32) -> fattr4 {
+    let mut values = Encoder::default();
+    values.u32(mode);
+    fattr4 {
+        attrmask: vec![0, 1 << (FATTR4_MODE - 32)],
+        attr_vals: values.joined(),
+    }
+}
+
+fn made(bits: u32) -> openflag4 {
+    openflag4::OPEN4_CREATE(createhow4::GUARDED4(mode(bits)))
+}
+
+fn there() -> openflag4 {
+    openflag4::default(opentype4::OPEN4_NOCREATE)
+}
+
+fn mkdir(name: &str, bits: u32) -> nfs_argop4 {
+    OP_CREATE(CREATE4args {
+        objtype: createtype4::NF4DIR,
+        objname: name.to_owned().into(),
+        createattrs: mode(bits),
+    })
+}
+
+#[test]
+fn what_one_gateway_has_answered_the_other_shows() {
+    in_world(61, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let dir = one
+            .does(vec![put(&root), mkdir("d", 0o755), OP_GETFH])
+            .await;
+        assert!(dir.is_ok());
+        let dir = two.walk(&["d"]).await.unwrap();
+        assert_eq!(dir, one.walk(&["d"]).await.unwrap());
+        let (file, state) = one.make(&dir, "f").await;
+        let before = two.getattr(&file).await.unwrap();
+        for round in 0..10u64 {
+            let text = format!("round {round}");
+            let offset = round * 100;
+            one.write(&file, &state, offset, text.as_bytes())
+                .await
+                .unwrap();
+            let (size, change) = two.getattr(&file).await.unwrap();
+            assert_eq!(size, offset + text.len() as u64);
+            assert!(change > before.1);
+            let read = two.read(&file, &ANONYMOUS, offset, 100).await.unwrap();
+            assert_eq!(read, (text.into(), true));
+        }
+        one.close(&file, &state).await.unwrap();
+        let bad = Err(nfsstat4::NFS4ERR_BAD_STATEID);
+        assert_eq!(one.close(&file, &state).await, bad);
+        assert_eq!(two.list(&dir, 4096).await.unwrap().len(), 1);
+        // A directory goes only when it is empty.
+        let remove = |name: &str| {
+            OP_REMOVE(REMOVE4args {
+                target: name.to_owned().into(),
+            })
+        };
+        let full = two.does(vec![put(&root), remove("d")]).await;
+        assert_eq!(full.err(), Some(nfsstat4::NFS4ERR_NOTEMPTY));
+        two.does(vec![put(&dir), remove("f")]).await.unwrap();
+        two.does(vec![put(&root), remove("d")]).await.unwrap();
+        assert_eq!(one.walk(&["d"]).await, Err(nfsstat4::NFS4ERR_NOENT));
+    });
+}
+
+#[test]
+fn a_call_of_a_session_is_done_once() {
+    in_world(62, async |world| {
+        let (_group, _servers, [first, _second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let number = one.sequence.get() + 1;
+        let call = |number, name: &str| vec![one.sequence(number), put(&root), mkdir(name, 0o755)];
+        let done = one.call(call(number, "d")).await;
+        assert_eq!(done.status, nfsstat4::NFS4_OK);
+        // Sent again, it is answered the same.
+        assert_eq!(one.call(call(number, "d")).await, done);
+        let other = one.call(call(number, "e")).await;
+        assert_eq!(other.status, nfsstat4::NFS4ERR_SEQ_FALSE_RETRY);
+        let later = one.call(call(number + 2, "e")).await;
+        assert_eq!(later.status, nfsstat4::NFS4ERR_SEQ_MISORDERED);
+        let next = one.call(call(number + 1, "d")).await;
+        assert_eq!(next.status, nfsstat4::NFS4ERR_EXIST);
+        assert_eq!(next.resarray.len(), 3);
+        // A gateway that starts again knows no session, and the client makes another one.
+        first.kill();
+        first.begin(&world).await;
+        let mut again = Nfs4::connect(&world, &first, 0).await;
+        again.session = one.session;
+        let refused = again.does(vec![OP_PUTROOTFH]).await;
+        assert_eq!(refused.err(), Some(nfsstat4::NFS4ERR_BADSESSION));
+        again.meet("one", 1).await;
+        // Handles are good for ever.
+        let gone = again.does(vec![put(&root), mkdir("d", 0o755)]).await;
+        assert_eq!(gone.err(), Some(nfsstat4::NFS4ERR_EXIST));
+    });
+}
+
+#[test]
+fn locks_exclude_at_all_gateways() {
+    in_world(63, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, of_one) = one.make(&root, "f").await;
+        let (_, of_two) = two.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        let all = (nfs_lock_type4::WRITE_LT, 10, 20);
+        let held = one.lock(&file, &of_one, "p", all).await.unwrap();
+        let denied = two.lock(&file, &of_two, "p", (nfs_lock_type4::READ_LT, 29, u64::MAX));
+        let denied = denied.await.unwrap_err().unwrap();
+        let (start, length, kind) = (denied.offset, denied.length, denied.locktype);
+        assert_eq!((start, length, kind), (10, 20, nfs_lock_type4::WRITE_LT));
+        // At its own gateway others are told whose lock it is.
+        let three = Nfs4::to(&world, &first, 0, "three").await;
+        let (_, of_three) = three.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        let denied = three
+            .lock(&file, &of_three, "p", all)
+            .await
+            .unwrap_err()
+            .unwrap();
+        assert_eq!(
+            (denied.owner.clientid, &denied.owner.owner[..]),
+            (one.client, &b"p"[..])
+        );
+        // What is not locked can be.
+        let beside = (nfs_lock_type4::WRITE_LT, 30, 5);
+        two.lock(&file, &of_two, "p", beside).await.unwrap();
+        one.unlock(&file, &held, 10, 20).await;
+        two.lock(&file, &of_two, "p", all).await.unwrap();
+        // Locks go with their file's being closed.
+        assert!(one.lock(&file, &of_one, "p", all).await.is_err());
+        two.close(&file, &of_two).await.unwrap();
+        let held = one.lock(&file, &of_one, "p", all).await.unwrap();
+        // And with the gateway that took them, once its session is over.
+        let (_, of_two) = two.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        first.kill();
+        let mut waited = 0;
+        while two.lock(&file, &of_two, "p", all).await.is_err() {
+            world.sleep(SECOND).await;
+            waited += 1;
+            assert!(waited < 60, "the lock of a dead gateway stays");
+        }
+        let _ = held;
+    });
+}
+
+#[test]
+fn a_client_that_is_not_heard_of_loses_what_it_holds() {
+    in_world(64, async |world| {
+        let (_group, _servers, [first, _]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &first, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let all = (nfs_lock_type4::WRITE_LT, 0, u64::MAX);
+        let (file, of_one) = one
+            .open(&root, "f", (3, 2), "me", made(0o644))
+            .await
+            .unwrap();
+        one.lock(&file, &of_one, "p", all).await.unwrap();
+        let shared = |access| two.open(&root, "f", (access, 0), "me", there());
+        let denied = nfsstat4::NFS4ERR_SHARE_DENIED;
+        assert_eq!(shared(3).await.unwrap_err(), denied);
+        let (_, of_two) = shared(1).await.unwrap();
+        let refused = two.write(&file, &ANONYMOUS, 0, b"x").await;
+        assert_eq!(refused.unwrap_err(), nfsstat4::NFS4ERR_LOCKED);
+        let refused = two.write(&file, &of_two, 0, b"x").await;
+        assert_eq!(refused.unwrap_err(), nfsstat4::NFS4ERR_OPENMODE);
+        // One that is heard of keeps what it has, the other one not.
+        for _ in 0..50 {
+            world.sleep(SECOND).await;
+            two.does(vec![OP_PUTROOTFH]).await.unwrap();
+        }
+        let gone = one.does(vec![OP_PUTROOTFH]).await;
+        assert_eq!(gone.unwrap_err(), nfsstat4::NFS4ERR_BADSESSION);
+        let (_, of_two) = shared(3).await.unwrap();
+        two.write(&file, &of_two, 0, b"x").await.unwrap();
+        two.lock(&file, &of_two, "p", all).await.unwrap();
+    });
+}
+
+#[test]
+fn exports_are_found_on_the_way_to_them() {
+    in_world(65, async |world| {
+        let group = Group::started(&world, 3).await;
+        let _servers = group.pair().await;
+        world.sleep(SECOND).await;
+        let gate = Gate::start(&world, &group, "gate1", vec![export("/", believed())]).await;
+        let all = Nfs4::to(&world, &gate, 0, "one").await;
+        let root = all.walk(&[]).await.unwrap();
+        let made = vec![
+            put(&root),
+            mkdir("a", 0o755),
+            mkdir("b", 0o755),
+            mkdir("c", 0o755),
+        ];
+        all.does(made).await.unwrap();
+        let (_, opened) = all
+            .make(&all.walk(&["a", "b", "c"]).await.unwrap(), "f")
+            .await;
+        assert_eq!(opened.seqid, 1);
+        let read_only = Rule {
+            read_only: true,
+            ..believed()
+        };
+        let hidden = Rule {
+            clients: vec!["10.0.0.0/8".into()],
+            ..believed()
+        };
+        let mut exports = vec![export("/a/b", read_only), export("/a/b/c", believed())];
+        exports.push(weft_nfs::ExportSettings {
+            path: "/a/x".into(),
+            id: None,
+            rules: vec![hidden],
+        });
+        let gate = Gate::start(&world, &group, "gate2", exports).await;
+        let some = Nfs4::to(&world, &gate, 0, "two").await;
+        // Above the exports there is nothing but the way to them.
+        let names = async |path: &[&str]| {
+            let dir = some.walk(path).await.unwrap();
+            let listed = some.list(&dir, 1000).await.unwrap();
+            listed.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[]).await, ["a"]);
+        assert_eq!(names(&["a"]).await, ["b"]);
+        assert_eq!(names(&["a", "b"]).await, ["c"]);
+        assert_eq!(names(&["a", "b", "c"]).await, ["f"]);
+        assert_eq!(some.walk(&["a", "x"]).await, Err(nfsstat4::NFS4ERR_NOENT));
+        // Each has its own rules.
+        let make = async |path: &[&str]| {
+            let dir = some.walk(path).await.unwrap();
+            let done = some.does(vec![put(&dir), mkdir("new", 0o755)]).await;
+            done.map(drop)
+        };
+        assert_eq!(make(&["a"]).await, Err(nfsstat4::NFS4ERR_ROFS));
+        assert_eq!(make(&["a", "b"]).await, Err(nfsstat4::NFS4ERR_ROFS));
+        assert_eq!(make(&["a", "b", "c"]).await, Ok(()));
+        // And up again.
+        let up = async |path: &[&str], levels: usize| {
+            let dir = some.walk(path).await.unwrap();
+            let ups = vec![OP_LOOKUPP; levels];
+            let done = some
+                .does([vec![put(&dir)], ups, vec![OP_GETFH]].concat())
+                .await?;
+            match done.last() {
+                Some(nfs_resop4::OP_GETFH(GETFH4res::NFS4_OK(found))) => Ok(found.object.clone()),
+                other => panic!("{other:?}"),
+            }
+        };
+        let new = ["a", "b", "c", "new"];
+        for levels in 1..=4 {
+            let expected = some.walk(&new[..4 - levels]).await.unwrap();
+            assert_eq!(up(&new, levels).await, Ok(expected), "{levels}");
+        }
+        assert_eq!(up(&new, 5).await, Err(nfsstat4::NFS4ERR_NOENT));
+    });
+}
+
+#[test]
+fn listings_come_in_pages_with_attributes() {
+    in_world(66, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        for at in 0..300 {
+            one.make(&root, &format!("file-{at:03}")).await;
+        }
+        for maxcount in [400, 3_000, 1 << 20] {
+            let all = two.list(&root, maxcount).await.unwrap();
+            let names: std::collections::BTreeSet<_> = all.iter().map(|(name, _)| name).collect();
+            assert_eq!((all.len(), names.len()), (300, 300), "{maxcount}");
+        }
+        let small = two.list(&root, 50).await;
+        assert_eq!(small.unwrap_err(), nfsstat4::NFS4ERR_TOOSMALL);
+    });
+}
+
+#[test]
+fn holes_copies_and_attributes_of_users() {
+    in_world(67, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = one.make(&root, "f").await;
+        const MIB: u64 = 1 << 20;
+        let bytes = vec![7; 1 << 20];
+        one.write(&file, &state, 4 * MIB, &bytes).await.unwrap();
+        let seek = async |sa_what, sa_offset| {
+            let seek = OP_SEEK(SEEK4args {
+                sa_stateid: state.clone(),
+                sa_offset,
+                sa_what,
+            });
+            match &one.does(vec![put(&file), seek]).await?[..] {
+                [_, nfs_resop4::OP_SEEK(SEEK4res::NFS4_OK(found))] => {
+                    Ok((found.sr_offset, found.sr_eof))
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        let (data, hole) = (
+            data_content4::NFS4_CONTENT_DATA,
+            data_content4::NFS4_CONTENT_HOLE,
+        );
+        assert_eq!(seek(data, 0).await, Ok((4 * MIB, false)));
+        assert_eq!(seek(hole, 4 * MIB).await, Ok((5 * MIB, true)));
+        assert_eq!(seek(data, 5 * MIB).await, Err(nfsstat4::NFS4ERR_NXIO));
+        let deallocate = OP_DEALLOCATE(DEALLOCATE4args {
+            da_stateid: state.clone(),
+            da_offset: 4 * MIB,
+            da_length: MIB / 2,
+        });
+        one.does(vec![put(&file), deallocate]).await.unwrap();
+        let allocate = OP_ALLOCATE(ALLOCATE4args {
+            aa_stateid: state.clone(),
+            aa_offset: 0,
+            aa_length: 6 * MIB,
+        });
+        one.does(vec![put(&file), allocate]).await.unwrap();
+        assert_eq!(two.getattr(&file).await.unwrap().0, 6 * MIB);
+        let (read, _) = two
+            .read(&file, &ANONYMOUS, 4 * MIB, MIB as u32)
+            .await
+            .unwrap();
+        assert!(read[..MIB as usize / 2].iter().all(|byte| *byte == 0));
+        assert!(read[MIB as usize / 2..].iter().all(|byte| *byte == 7));
+        // A copy at the servers.
+        let (other, state_of_other) = one.make(&root, "g").await;
+        let copy = |count| {
+            OP_COPY(COPY4args {
+                ca_src_stateid: state.clone(),
+                ca_dst_stateid: state_of_other.clone(),
+                ca_src_offset: 4 * MIB,
+                ca_dst_offset: 5,
+                ca_count: count,
+                ca_consecutive: true,
+                ca_synchronous: true,
+                ca_source_server: Vec::new(),
+            })
+        };
+        let copies = |count| vec![put(&file), OP_SAVEFH, put(&other), copy(count)];
+        let copied = one.does(copies(MIB)).await.unwrap();
+        let Some(nfs_resop4::OP_COPY(COPY4res::NFS4_OK(copied))) = copied.last() else {
+            panic!("{copied:?}")
+        };
+        assert_eq!(copied.cr_response.wr_count, MIB);
+        let (copy_read, _) = two.read(&other, &ANONYMOUS, 5, MIB as u32).await.unwrap();
+        assert_eq!(copy_read, read);
+        let beyond = one.does(copies(3 * MIB)).await;
+        assert_eq!(beyond.unwrap_err(), nfsstat4::NFS4ERR_INVAL);
+        // Attributes of users.
+        let set = OP_SETXATTR(SETXATTR4args {
+            sxa_option: setxattr_option4::SETXATTR4_CREATE,
+            sxa_key: Bytes::from_static(b"colour"),
+            sxa_value: Bytes::from_static(b"red"),
+        });
+        one.does(vec![put(&file), set.clone()]).await.unwrap();
+        let again = one.does(vec![put(&file), set]).await;
+        assert_eq!(again.unwrap_err(), nfsstat4::NFS4ERR_EXIST);
+        let list = OP_LISTXATTRS(LISTXATTRS4args {
+            lxa_cookie: 0,
+            lxa_maxcount: 1000,
+        });
+        let listed = two.does(vec![put(&file), list]).await.unwrap();
+        let Some(nfs_resop4::OP_LISTXATTRS(LISTXATTRS4res::NFS4_OK(listed))) = listed.last() else {
+            panic!("{listed:?}")
+        };
+        assert_eq!(
+            (
+                listed.lxr_names.len(),
+                &listed.lxr_names[0][..],
+                listed.lxr_eof
+            ),
+            (1, &b"colour"[..], true)
+        );
+        let get = |name: &'static str| {
+            vec![
+                put(&file),
+                OP_GETXATTR(GETXATTR4args {
+                    gxa_name: name.into(),
+                }),
+            ]
+        };
+        let got = two.does(get("colour")).await.unwrap();
+        assert_eq!(
+            got[1],
+            nfs_resop4::OP_GETXATTR(GETXATTR4res::NFS4_OK("red".into()))
+        );
+        let none = two.does(get("size")).await;
+        assert_eq!(none.unwrap_err(), nfsstat4::NFS4ERR_NOXATTR);
+    });
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_nothing_else_suffers() {
+    in_world(68, async |world| {
+        let (_group, _servers, [first, _]) = cluster(&world).await;
+        let mut one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let status = async |operations| one.call(operations).await.status;
+        // Outside of sessions.
+        let outside = nfsstat4::NFS4ERR_OP_NOT_IN_SESSION;
+        assert_eq!(status(vec![OP_PUTROOTFH]).await, outside);
+        let destroy = OP_DESTROY_CLIENTID(DESTROY_CLIENTID4args { dca_clientid: 77 });
+        let alone = status(vec![destroy.clone()]).await;
+        assert_eq!(alone, nfsstat4::NFS4ERR_STALE_CLIENTID);
+        let not_alone = status(vec![destroy, OP_PUTROOTFH]).await;
+        assert_eq!(not_alone, nfsstat4::NFS4ERR_NOT_ONLY_OP);
+        assert_eq!(status(Vec::new()).await, nfsstat4::NFS4_OK);
+        // In one.
+        let fails = async |operations, why| {
+            let done = one.does(operations).await;
+            assert_eq!(done.err(), Some(why));
+        };
+        let second = one.sequence(9);
+        fails(vec![second], nfsstat4::NFS4ERR_SEQUENCE_POS).await;
+        fails(vec![OP_ILLEGAL], nfsstat4::NFS4ERR_OP_ILLEGAL).await;
+        fails(vec![OP_GETFH], nfsstat4::NFS4ERR_NOFILEHANDLE).await;
+        let many = one.sequence(one.sequence.get() + 1);
+        let many = status([vec![many], vec![OP_PUTROOTFH; 16]].concat()).await;
+        assert_eq!(many, nfsstat4::NFS4ERR_TOO_MANY_OPS);
+        let forged: Bytes = root.iter().map(|byte| byte ^ 1).collect();
+        fails(vec![put(&forged)], nfsstat4::NFS4ERR_BADHANDLE).await;
+        let mut turned = root.to_vec();
+        *turned.last_mut().unwrap() ^= 1;
+        let sealed = vec![put(&turned.into())];
+        fails(sealed, nfsstat4::NFS4ERR_BADHANDLE).await;
+        for (name, why) in [
+            ("", nfsstat4::NFS4ERR_INVAL),
+            ("..", nfsstat4::NFS4ERR_BADNAME),
+            ("a/b", nfsstat4::NFS4ERR_BADCHAR),
+            (&"n".repeat(256), nfsstat4::NFS4ERR_NAMETOOLONG),
+        ] {
+            fails(vec![put(&root), mkdir(name, 0o755)], why).await;
+        }
+        let (file, state) = one.make(&root, "f").await;
+        let made_up = stateid4 {
+            seqid: 1,
+            other: [9; 12],
+        };
+        let bad = one.read(&file, &made_up, 0, 10).await;
+        assert_eq!(bad.unwrap_err(), nfsstat4::NFS4ERR_BAD_STATEID);
+        let later = stateid4 {
+            seqid: 5,
+            ..state.clone()
+        };
+        let bad = one.read(&file, &later, 0, 10).await;
+        assert_eq!(bad.unwrap_err(), nfsstat4::NFS4ERR_BAD_STATEID);
+        let long = one.read(&file, &state, u64::MAX, u32::MAX).await;
+        assert!(
+            long.is_ok() || long == Err(nfsstat4::NFS4ERR_INVAL),
+            "{long:?}"
+        );
+        // Minor versions.
+        one.minor = 1;
+        let seek = OP_SEEK(SEEK4args {
+            sa_stateid: state.clone(),
+            sa_offset: 0,
+            sa_what: data_content4::NFS4_CONTENT_DATA,
+        });
+        let unknown = one.does(vec![put(&file), seek]).await;
+        assert_eq!(unknown.err(), Some(nfsstat4::NFS4ERR_OP_ILLEGAL));
+        one.minor = 0;
+        let none = one.call(vec![OP_PUTROOTFH]).await;
+        let mismatch = nfsstat4::NFS4ERR_MINOR_VERS_MISMATCH;
+        assert_eq!((none.status, none.resarray.len()), (mismatch, 0));
+        one.minor = 1;
+        one.close(&file, &state).await.unwrap();
+    });
+}
