@@ -4,6 +4,7 @@ use crate::run::{Outcome, cargo, root, step};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -104,6 +105,19 @@ impl Cluster {
                 }
             }
         }
+    }
+
+    /// Where its gateways listen, so many of them.
+    pub fn gateways(&self, count: usize) -> Result<Vec<SocketAddr>, String> {
+        let read = |number: usize| {
+            let config = self.directory.join(format!("nfs-{number}.toml"));
+            let failed = |why: &str| format!("{}: {why}", config.display());
+            let text = fs::read_to_string(&config).map_err(|error| failed(&error.to_string()))?;
+            let listen = text.lines().find_map(|line| line.strip_prefix("listen = "));
+            let address = listen.and_then(|address| address.trim_matches('"').parse().ok());
+            address.ok_or_else(|| failed("says no address"))
+        };
+        (1..=count).map(read).collect()
     }
 
     /// `weft dev ORDER NAME`.

@@ -10,6 +10,7 @@ mod cluster;
 mod demo;
 mod fuzz;
 mod guests;
+mod pynfs;
 mod run;
 mod sim;
 mod spaces;
@@ -54,6 +55,8 @@ enum Chore {
     /// A cluster used through its NFS gateways by the Linux kernel's client, in virtual machines that the program
     /// named by WEFT_GUEST starts.
     Guests(guests::Guests),
+    /// Runs pynfs, the protocol's test suite, against a gateway
+    Pynfs(pynfs::Pynfs),
     /// Replays one simulated cluster: prints its log, and why it failed if it did.
     Sim {
         /// The seed.
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         Chore::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Chore::Fix => ci::fix(),
         Chore::Guests(arguments) => guests::guests(&arguments),
+        Chore::Pynfs(arguments) => pynfs::pynfs(&arguments),
         Chore::Sim {
             seed,
             groups,

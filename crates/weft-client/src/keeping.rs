@@ -130,6 +130,7 @@ impl Session {
             session: self.id.get(),
             name: self.name.clone(),
             ended: self.ended.get(),
+            term_ms: self.asked_term_ms,
             ..SessionRequest::default()
         };
         request.siblings = core.sessions.siblings(self.group);

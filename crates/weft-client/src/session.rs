@@ -50,6 +50,8 @@ pub(crate) struct Session {
     pub(super) search: Rc<RefCell<Search>>,
     pub(super) local: Local,
     pub(super) name: String,
+    /// Milliseconds; 0: as the service likes.
+    pub(super) asked_term_ms: u64,
     patience: Duration,
     pub(super) link: RefCell<Option<Link>>,
     /// The session's id; 0 while none is open.
@@ -151,6 +153,7 @@ impl Session {
             search: Rc::new(RefCell::new(Search::new(settings.meta.clone(), TERMS))),
             local,
             name: settings.name.clone(),
+            asked_term_ms: settings.session_term_ms,
             patience: Duration::from_millis(settings.patience_ms),
             link: RefCell::default(),
             id: Cell::new(0),

@@ -12,6 +12,9 @@ pub struct Settings {
     pub cluster_id: String,
     /// What the client calls itself, for people.
     pub name: String,
+    /// How long what this client holds stays its own if it is not heard of, in milliseconds, at least 500: shorter
+    /// than the service's own term, so that who takes its place waits less. 0: that.
+    pub session_term_ms: u64,
     /// How long an operation waits for servers that do not serve before it fails with EIO.
     pub patience_ms: u64,
     /// Bytes written by applications that may wait here for the data servers.
@@ -45,6 +48,7 @@ impl Default for Settings {
             meta: Vec::new(),
             cluster_id: String::new(),
             name: String::new(),
+            session_term_ms: 0,
             patience_ms: 60_000,
             write_buffer_bytes: 256 << 20,
             write_window_bytes: 16 << 20,

@@ -49,7 +49,8 @@ pub(crate) async fn run(meta: Rc<Meta>) {
         let over: Vec<SessionId> = core
             .sessions
             .iter()
-            .filter(|(_, live)| live.stage != Stage::Ending && live.deadline + margin < now)
+            .filter(|(_, live)| live.stage != Stage::Ending)
+            .filter(|(_, live)| live.deadline + live.term / MARGIN_DIVISOR < now)
             .map(|(session, _)| *session)
             .collect();
         let asked_before = weft_env::Mono(now.0.saturating_sub((term + margin).as_nanos() as u64));

@@ -138,7 +138,7 @@ impl Meta {
         let is_first = settings.group == FIRST_GROUP.0;
         let mut pairs = Pairs::new(&state, is_first.then(|| settings.terms()), now)?;
         pairs.take_addresses(&view);
-        let sessions = Live::of_earlier_reign(&state, now + settings.session_term());
+        let sessions = Live::of_earlier_reign(&state, settings.session_term(), now);
         let core = Core {
             commits: Commits::new(settings.journal.sync, Sn(last.0 + 1)),
             away: sessions.len(),

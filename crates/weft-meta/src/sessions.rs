@@ -6,6 +6,7 @@ use crate::reign::{Core, Meta, ROOT};
 use crate::slots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 use weft_env::Mono;
 use weft_namespace::State;
 use weft_rpc::{Connection, Payload, Replier};
@@ -19,6 +20,9 @@ use weft_wire::proto::{
 /// Sessions that may be open: far more than a cluster has clients; each costs a few hundred bytes in
 /// every image.
 const SESSIONS_MAX: usize = 100_000;
+
+/// No client's session ends sooner: it renews three times in a term.
+const SHORTEST_TERM: Duration = Duration::from_millis(500);
 
 /// Pairs of which a client's word is kept: more than a cluster has.
 const PAIRS_MAX: usize = 4_096;
@@ -39,6 +43,8 @@ pub(crate) enum Stage {
 pub(crate) struct Live {
     /// Where it is reached; None while it is away.
     pub connection: Option<Connection>,
+    /// For so long after a renewal.
+    pub term: Duration,
     /// Not renewed by then, it ends.
     pub deadline: Mono,
     /// It has been opened or taken up in this reign. Until then it counts as holding READ on
@@ -73,10 +79,15 @@ impl Live {
     }
 
     /// The sessions that were open when this reign began.
-    pub(crate) fn of_earlier_reign(state: &State, deadline: Mono) -> BTreeMap<SessionId, Live> {
+    pub(crate) fn of_earlier_reign(
+        state: &State,
+        term: Duration,
+        now: Mono,
+    ) -> BTreeMap<SessionId, Live> {
         let live = |_| Live {
             connection: None,
-            deadline,
+            term,
+            deadline: now + term,
             is_back: false,
             stage: Stage::Open,
             told: Sn(0),
@@ -130,6 +141,10 @@ impl Core {
         session: SessionId,
         (write_leases, shared_leases): (Vec<u64>, Vec<u64>),
     ) -> SessionReply {
+        let term = match self.sessions.get(&session) {
+            Some(live) => live.term,
+            None => meta.settings.session_term(),
+        };
         // Addresses as the servers told them: the coordinator's view learns them one after the other,
         // and nobody would tell the client later.
         let mut view = View {
@@ -147,7 +162,7 @@ impl Core {
             epoch: self.epoch.0,
             view: Some(view),
             pairs,
-            term_ms: meta.settings.session_term_ms,
+            term_ms: term.as_millis() as u64,
             root_ino: ROOT,
             write_leases,
             shared_leases,
@@ -194,7 +209,8 @@ fn open(
     let name = open.name.clone();
     let (reply, sn) = meta.apply_own(core, op::Op::OpenSession(open));
     let session = SessionId(reply.session);
-    attach(meta, core, connection, session);
+    let term = term(meta, request.term_ms);
+    attach(meta, core, connection, session, term);
     // It has sent nothing yet.
     let now: Vec<PairEpoch> = core
         .pairs
@@ -220,8 +236,23 @@ fn open(
     });
 }
 
+/// The term of a session whose client asks for one.
+fn term(meta: &Meta, asked_ms: u64) -> Duration {
+    let own = meta.settings.session_term();
+    match asked_ms {
+        0 => own,
+        asked => Duration::from_millis(asked).clamp(SHORTEST_TERM.min(own), own),
+    }
+}
+
 /// The session is reached over this connection from now on.
-fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: SessionId) {
+fn attach(
+    meta: &Meta,
+    core: &mut Core,
+    connection: &Connection,
+    session: SessionId,
+    term: Duration,
+) {
     connection.set_identity(Identity {
         role: Role::Client as i32,
         id: session.0,
@@ -230,7 +261,8 @@ fn attach(meta: &Meta, core: &mut Core, connection: &Connection, session: Sessio
     });
     let live = Live {
         connection: Some(connection.clone()),
-        deadline: meta.env.now() + meta.settings.session_term(),
+        term,
+        deadline: meta.env.now() + term,
         is_back: true,
         stage: Stage::Open,
         told: core.sessions.get(&session).map_or(Sn(0), |live| live.told),
@@ -265,7 +297,8 @@ fn take_up(
         _ => return replier.fail(Failed::Fenced("the session has ended".into())),
     }
     let was_back = core.sessions.get(&session).is_some_and(|live| live.is_back);
-    attach(meta, core, connection, session);
+    let term = term(meta, request.term_ms);
+    attach(meta, core, connection, session, term);
     if let Some(live) = core.sessions.get_mut(&session) {
         live.settles(&request.settled);
     }
@@ -383,7 +416,7 @@ pub(crate) fn on_renew(
                 core.leases.still_given_back(Ino(ino), session, now);
             }
             if let Some(live) = core.sessions.get_mut(&session) {
-                live.deadline = now + meta.settings.session_term();
+                live.deadline = now + live.term;
                 live.settles(&request.settled);
                 told = live.told;
             }

@@ -1,5 +1,6 @@
 //! Starting and stopping a gateway.
 
+use crate::delegations::{Delegations, PassedOn};
 use crate::directories::Directories;
 use crate::exports::Exports;
 use crate::files::{Files, root};
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     pub sealer: Sealer,
     pub files: Rc<Files>,
     pub directories: Rc<Directories>,
+    pub delegations: Rc<Delegations>,
     pub replies: Replies,
     pub verifier: Rc<Verifier>,
     /// Of the whole name space.
@@ -110,9 +112,12 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let client = Rc::new(Client::connect(env.clone(), settings.client).await?);
     let sealer = sealer(&env, &client).await?;
     let verifier = Rc::new(Verifier::new(&env));
+    let delegations = Delegations::new(&env);
+    client.set_invalidator(Rc::new(PassedOn(delegations.clone())));
     let shared = Rc::new(Shared {
         files: Files::new(&env, &client, &verifier),
         directories: Directories::new(&env, &client),
+        delegations,
         replies: Replies::new(&env),
         sealer,
         fsid: hasher.finish(),
@@ -135,7 +140,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let programs: Vec<Rc<dyn Program>> = vec![
         Rc::new(Nfs3(shared.clone())),
         Rc::new(Nfs4 {
-            state: v4::State::new(&env, &shared.client, lease),
+            state: v4::State::new(&env, (&shared.client, &shared.delegations), lease),
             shared: shared.clone(),
         }),
         Rc::new(Mount(shared.clone())),

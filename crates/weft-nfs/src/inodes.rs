@@ -71,6 +71,14 @@ pub(crate) async fn set(
     Ok(set.await?.attr)
 }
 
+/// What a name stands for is about to be changed: no client but `but` has it when this ends.
+pub(crate) async fn ask_back(caller: &Caller, dir: &Object, name: &[u8], but: Option<u64>) {
+    // What cannot be found now the change itself will say.
+    if let Ok(Some(attr)) = there(caller, dir, name).await {
+        caller.shared.delegations.ask_back(attr.ino, but).await;
+    }
+}
+
 /// What a name stands for. None: nothing.
 pub(crate) async fn there(
     caller: &Caller,

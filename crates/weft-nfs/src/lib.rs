@@ -4,6 +4,7 @@
 
 mod attributes;
 mod caller;
+mod delegations;
 mod directories;
 mod exports;
 mod files;

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// How long operations wait for servers that do not answer: NFS clients wait with them, and know no pause but that.
 const PATIENCE_MS: u64 = 600_000;
 
+/// A gateway that is gone has its leases for no longer: whoever takes its place waits for them.
+const SESSION_TERM_MS: u64 = 1_500;
+
 /// Half of what other servers take: a client that is gone is in nobody's way for long.
 const LEASE_SECONDS: u32 = 45;
 
@@ -35,6 +38,7 @@ impl Default for Settings {
             exports: Vec::new(),
             client: weft_client::Settings {
                 patience_ms: PATIENCE_MS,
+                session_term_ms: SESSION_TERM_MS,
                 ..weft_client::Settings::default()
             },
         }

@@ -6,10 +6,13 @@ mod group;
 
 use bytes::Bytes;
 use gates::{Gate, believed, cluster, export, user};
-use group::{Group, SECOND, in_world};
-use std::cell::Cell;
+use group::{Group, MS, SECOND, in_world};
+use std::cell::{Cell, RefCell};
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+use std::time::Duration;
 use weft_nfs::Rule;
-use weft_oncrpc::{Connection, Credential, Limits};
+use weft_oncrpc::{Call, Connection, Credential, Limits, Program, Replier};
 use weft_sim::World;
 use weft_xdr::Encoder;
 use weft_xdr::Xdr;
@@ -21,6 +24,56 @@ const ANONYMOUS: stateid4 = stateid4 {
     other: [0; 12],
 };
 
+/// What a client is called for: files that it is asked to give back.
+#[derive(Default)]
+struct Asked(RefCell<Vec<CB_RECALL4args>>);
+
+/// A client's own program.
+struct Callback(Rc<Asked>);
+
+impl Program for Callback {
+    fn number(&self) -> u32 {
+        CALLBACKS
+    }
+
+    fn versions(&self) -> RangeInclusive<u32> {
+        NFS_CB..=NFS_CB
+    }
+
+    fn call(&self, _connection: &Connection, call: Call, replier: Replier) {
+        replier.serve::<CB_COMPOUND>(call, |arguments| {
+            let [
+                nfs_cb_argop4::OP_CB_SEQUENCE(sequence),
+                nfs_cb_argop4::OP_CB_RECALL(recall),
+            ] = &arguments.argarray[..]
+            else {
+                panic!("{arguments:?}")
+            };
+            self.0.0.borrow_mut().push(recall.clone());
+            let sequence = CB_SEQUENCE4resok {
+                csr_sessionid: sequence.csa_sessionid,
+                csr_sequenceid: sequence.csa_sequenceid,
+                csr_slotid: 0,
+                csr_highest_slotid: 0,
+                csr_target_highest_slotid: 0,
+            };
+            CB_COMPOUND4res {
+                status: nfsstat4::NFS4_OK,
+                tag: arguments.tag,
+                resarray: vec![
+                    nfs_cb_resop4::OP_CB_SEQUENCE(CB_SEQUENCE4res::NFS4_OK(sequence)),
+                    nfs_cb_resop4::OP_CB_RECALL(CB_RECALL4res {
+                        status: nfsstat4::NFS4_OK,
+                    }),
+                ],
+            }
+        });
+    }
+}
+
+/// A number of its own.
+const CALLBACKS: u32 = 0x4000_0007;
+
 /// A client with a session.
 struct Nfs4 {
     connection: Connection,
@@ -29,6 +82,7 @@ struct Nfs4 {
     client: u64,
     session: sessionid4,
     sequence: Cell<u32>,
+    asked: Rc<Asked>,
 }
 
 fn channel() -> channel_attrs4 {
@@ -47,7 +101,9 @@ impl Nfs4 {
     async fn connect(world: &World, gate: &Gate, uid: u32) -> Nfs4 {
         let env = world.node("client").env();
         let address = &gate.settings.listen;
-        let connecting = Connection::connect(&env, address, Limits::default(), Vec::new());
+        let asked = Rc::new(Asked::default());
+        let programs: Vec<Rc<dyn Program>> = vec![Rc::new(Callback(asked.clone()))];
+        let connecting = Connection::connect(&env, address, Limits::default(), programs);
         Nfs4 {
             connection: connecting.await.unwrap(),
             credential: user(uid),
@@ -55,6 +111,7 @@ impl Nfs4 {
             client: 0,
             session: [0; 16],
             sequence: Cell::new(0),
+            asked,
         }
     }
 
@@ -83,10 +140,10 @@ impl Nfs4 {
         let create = OP_CREATE_SESSION(CREATE_SESSION4args {
             csa_clientid: met.eir_clientid,
             csa_sequence: met.eir_sequenceid,
-            csa_flags: 0,
+            csa_flags: CREATE_SESSION4_FLAG_CONN_BACK_CHAN,
             csa_fore_chan_attrs: channel(),
             csa_back_chan_attrs: channel(),
-            csa_cb_program: 1,
+            csa_cb_program: CALLBACKS,
             csa_sec_parms: Vec::new(),
         });
         let made = self.call(vec![create]).await;
@@ -183,6 +240,46 @@ impl Nfs4 {
             ] => Ok((found.object.clone(), opened.stateid.clone())),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Reads a file, so that the gateway has a lease on it, opens it for reading, and may be given it to keep.
+    async fn keep(&self, dir: &Bytes, name: &str) -> Option<(Bytes, stateid4)> {
+        let file = self.walk(&[name]).await.unwrap();
+        self.read(&file, &ANONYMOUS, 0, 1).await.unwrap();
+        let open = OP_OPEN(OPEN4args {
+            seqid: 0,
+            share_access: OPEN4_SHARE_ACCESS_READ,
+            share_deny: 0,
+            owner: state_owner4 {
+                clientid: self.client,
+                owner: Bytes::from_static(b"reader"),
+            },
+            openhow: there(),
+            claim: open_claim4::CLAIM_NULL(name.to_owned().into()),
+        });
+        let done = self.does(vec![put(dir), open, OP_GETFH]).await.unwrap();
+        let [
+            _,
+            nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened)),
+            nfs_resop4::OP_GETFH(GETFH4res::NFS4_OK(found)),
+        ] = &done[..]
+        else {
+            panic!("{done:?}")
+        };
+        self.close(&found.object, &opened.stateid).await.unwrap();
+        match &opened.delegation {
+            open_delegation4::OPEN_DELEGATE_READ(given) => {
+                Some((found.object.clone(), given.stateid.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    async fn give_back(&self, file: &Bytes, delegation: &stateid4) {
+        let give = OP_DELEGRETURN(DELEGRETURN4args {
+            deleg_stateid: delegation.clone(),
+        });
+        self.does(vec![put(file), give]).await.unwrap();
     }
 
     /// Makes a file and opens it for everything.
@@ -484,6 +581,89 @@ fn locks_exclude_at_all_gateways() {
             assert!(waited < 60, "the lock of a dead gateway stays");
         }
         let _ = held;
+    });
+}
+
+#[test]
+fn what_a_client_keeps_it_is_asked_for_before_anybody_changes_it() {
+    in_world(70, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let near = Nfs4::to(&world, &first, 0, "near").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = two.make(&root, "f").await;
+        two.write(&file, &state, 0, b"before").await.unwrap();
+        // It is open for writing at another gateway, which has to ask before it writes.
+        let (_, kept) = one.keep(&root, "f").await.unwrap();
+        let read = one.read(&file, &kept, 0, 100).await.unwrap();
+        assert_eq!(read.0, "before");
+        let ways: [(&Nfs4, &str); 2] = [(&two, "other gateway"), (&near, "same gateway")];
+        let mut kept = kept;
+        for (writer, whose) in ways {
+            let changed = Rc::new(Cell::new(false));
+            let write = async {
+                let (file, state) = writer
+                    .open(&root, "f", (2, 0), whose, there())
+                    .await
+                    .unwrap();
+                writer.write(&file, &state, 0, b"behind").await.unwrap();
+                changed.set(true);
+                writer.close(&file, &state).await.unwrap();
+            };
+            let give_back = async {
+                while one.asked.0.borrow().is_empty() {
+                    world.sleep(MS).await;
+                }
+                // For as long as it keeps it nobody has changed it.
+                world.sleep(200 * MS).await;
+                assert!(!changed.get(), "{whose}");
+                let recall = one.asked.0.borrow_mut().remove(0);
+                assert_eq!((&recall.stateid, &recall.fh), (&kept, &file));
+                let read = one.read(&file, &kept, 0, 100).await.unwrap();
+                assert!(read.0 == "before" || whose == "same gateway");
+                one.give_back(&file, &kept).await;
+            };
+            futures_util::join!(write, give_back);
+            assert!(changed.get());
+            // What was just changed is not given out again soon.
+            assert!(one.keep(&root, "f").await.is_none());
+            for _ in 0..25 {
+                world.sleep(SECOND).await;
+                for client in [&one, &two, &near] {
+                    client.does(vec![OP_PUTROOTFH]).await.unwrap();
+                }
+            }
+            kept = one.keep(&root, "f").await.unwrap().1;
+        }
+        // Who does not give it back loses it.
+        two.write(&file, &state, 0, b"at last").await.unwrap();
+        let lost = one.read(&file, &kept, 0, 100).await;
+        assert_eq!(lost.unwrap_err(), nfsstat4::NFS4ERR_DELEG_REVOKED);
+        assert_eq!(one.asked.0.borrow().len(), 1);
+    });
+}
+
+#[test]
+fn who_comes_to_another_gateway_goes_on_soon() {
+    in_world(69, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        one.does(vec![put(&root), mkdir("d", 0o755)]).await.unwrap();
+        let dir = one.walk(&["d"]).await.unwrap();
+        let (file, state) = one.make(&dir, "f").await;
+        one.write(&file, &state, 0, b"kept").await.unwrap();
+        first.kill();
+        let start = world.now();
+        let again = Nfs4::to(&world, &second, 0, "one").await;
+        let (file, state) = again.open(&dir, "f", (3, 0), "me", there()).await.unwrap();
+        let read = again.read(&file, &state, 0, 100).await.unwrap();
+        assert_eq!(read, (Bytes::from_static(b"kept"), true));
+        again.write(&file, &state, 4, b", and more").await.unwrap();
+        again.make(&dir, "g").await;
+        let took = world.now() - start;
+        assert!(took < Duration::from_secs(2), "{took:?}");
     });
 }
 

@@ -15,7 +15,6 @@ use crate::suites;
 use checks::{CHECKS, Ground};
 use guest::{Guest, PROGRAM};
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -75,7 +74,7 @@ pub fn guests(arguments: &Guests) -> Outcome {
     let cluster = Cluster::up_unmounted(&weft, &directory, &more)?;
     let ground = Ground {
         cluster: &cluster,
-        gateways: addresses(&directory)?,
+        gateways: cluster.gateways(GATEWAYS)?,
         guests: [
             Guest::start(Path::new(&program), "one", &run)?,
             Guest::start(Path::new(&program), "two", &run)?,
@@ -119,19 +118,6 @@ pub fn guests(arguments: &Guests) -> Outcome {
         true => Ok(()),
         false => fs::remove_dir_all(&run).map_err(failed),
     }
-}
-
-/// Where the gateways listen.
-fn addresses(directory: &Path) -> Result<Vec<SocketAddr>, String> {
-    let read = |number: usize| {
-        let config = directory.join(format!("nfs-{number}.toml"));
-        let failed = |why: &str| format!("{}: {why}", config.display());
-        let text = fs::read_to_string(&config).map_err(|error| failed(&error.to_string()))?;
-        let listen = text.lines().find_map(|line| line.strip_prefix("listen = "));
-        let address = listen.and_then(|address| address.trim_matches('"').parse().ok());
-        address.ok_or_else(|| failed("says no address"))
-    };
-    (1..=GATEWAYS).map(read).collect()
 }
 
 /// Sources in C with some history: the allocator that is one of our dependencies.

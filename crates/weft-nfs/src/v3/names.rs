@@ -1,6 +1,7 @@
 //! LOOKUP, READLINK, REMOVE, RMDIR, RENAME, LINK.
 
 use crate::caller::{Caller, Object};
+use crate::inodes;
 use crate::status::Status;
 use weft_client::RenameFlags;
 use weft_xdr::nfs3::*;
@@ -65,6 +66,7 @@ pub(super) async fn remove(caller: Caller, args: REMOVE3args) -> REMOVE3res {
     let dir = caller.changed(&args.object.dir).await;
     let done = match &dir {
         Ok(dir) => {
+            inodes::ask_back(&caller, dir, &args.object.name, None).await;
             let client = &caller.shared.client;
             let done = client.unlink(dir.cred(), dir.ino, &args.object.name).await;
             done.map_err(Status::from)
@@ -112,6 +114,8 @@ pub(super) async fn rename(caller: Caller, args: RENAME3args) -> RENAME3res {
             to.as_ref().map_err(|it| *it)?,
         );
         beside(from, to)?;
+        inodes::ask_back(&caller, from, &args.from.name, None).await;
+        inodes::ask_back(&caller, to, &args.to.name, None).await;
         let flags = RenameFlags::default();
         let client = &caller.shared.client;
         let done = client.rename(
@@ -151,6 +155,7 @@ pub(super) async fn link(caller: Caller, args: LINK3args) -> LINK3res {
             dir.as_ref().map_err(|it| *it)?,
         );
         beside(file, dir)?;
+        caller.shared.delegations.ask_back(file.ino, None).await;
         let client = &caller.shared.client;
         let linked = client.link(dir.cred(), file.ino, dir.ino, &args.link.name);
         Ok::<fattr3, Status>(caller.told(&linked.await?.attr))

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::rc::Rc;
-use weft_oncrpc::{Refusal, Replier};
+use weft_oncrpc::{Connection, Refusal, Replier};
 use weft_xdr::nfs4::*;
 use weft_xdr::{DecodeError, Decoder, Encoder, Xdr};
 
@@ -28,6 +28,8 @@ const AROUND_BYTES: usize = 4 + 24;
 pub(super) struct Compound {
     pub state: Rc<State>,
     pub caller: Caller,
+    /// That the call came over.
+    pub connection: Connection,
     pub minor: u32,
     pub session: Option<Rc<Session>>,
     pub current: Option<Place>,
@@ -89,7 +91,7 @@ impl Results {
 /// Does a COMPOUND and answers it.
 pub(super) async fn serve(
     state: Rc<State>,
-    caller: Caller,
+    (caller, connection): (Caller, Connection),
     mut arguments: Decoder,
     replier: Replier,
 ) {
@@ -109,6 +111,7 @@ pub(super) async fn serve(
     let mut compound = Compound {
         state,
         caller,
+        connection,
         minor: head.minor,
         session: None,
         current: None,
@@ -256,7 +259,7 @@ impl Compound {
             sr_slotid: args.sa_slotid,
             sr_highest_slotid: session.highest_slot(),
             sr_target_highest_slotid: session.highest_slot(),
-            sr_status_flags: 0,
+            sr_status_flags: self.state.flags(&session),
         }
         .encode(&mut self.out);
         if begun == Begun::NotKept {
@@ -411,8 +414,7 @@ impl Compound {
             OP_BIND_CONN_TO_SESSION(args) => self.bind_conn_to_session(&args),
             OP_DESTROY_CLIENTID(args) => self.destroy_clientid(&args),
             OP_RECLAIM_COMPLETE(args) => self.reclaim_complete(&args),
-            // There is no back channel to be controlled.
-            OP_BACKCHANNEL_CTL(_) => Ok(()),
+            OP_BACKCHANNEL_CTL(args) => self.backchannel_ctl(&args),
             OP_SEEK(args) => self.seek(args).await,
             OP_ALLOCATE(args) => self.allocate(args).await,
             OP_DEALLOCATE(args) => self.deallocate(args).await,
@@ -427,8 +429,7 @@ impl Compound {
                 GET_DIR_DELEGATION4res_non_fatal::GDD4_UNAVAIL(false).encode(&mut self.out);
                 Ok(())
             }
-            // Nobody has a delegation.
-            OP_DELEGRETURN(_) => Err(nfsstat4::NFS4ERR_BAD_STATEID.into()),
+            OP_DELEGRETURN(args) => self.delegreturn(&args),
             // Secrets are agreed on with RPCSEC_GSS only.
             OP_SET_SSV(_) => Err(nfsstat4::NFS4ERR_INVAL.into()),
             _ => Err(nfsstat4::NFS4ERR_NOTSUPP.into()),

@@ -1,12 +1,12 @@
 //! READ, WRITE, COMMIT.
 
 use super::compound::Compound;
-use super::opens::{Open, READ, WRITE};
+use super::opens::{READ, WRITE};
+use super::state::Right;
 use super::stateids::named;
 use super::status::Result;
 use crate::caller::Object;
 use crate::io::{self, TRANSFER_MAX};
-use std::rc::Rc;
 use weft_xdr::Xdr;
 use weft_xdr::nfs4::*;
 
@@ -30,20 +30,25 @@ impl Compound {
         id: super::stateids::Named,
         access: u32,
     ) -> Result<()> {
-        let open: Option<Rc<Open>> = self.state.open_of(self.client()?, id, object.ino)?;
-        match &open {
-            Some(open) if open.may(access) => {}
+        let right = self.state.right(self.client()?, id, object.ino)?;
+        match &right {
+            Right::Open(open) if open.may(access) => {}
             // RFC 8881, 9.1.2: who may write only may be let read, too, since his system may have to.
-            Some(open) if access == READ && open.may(WRITE) => {
+            Right::Open(open) if access == READ && open.may(WRITE) => {
                 io::check(&self.caller, object, &[libc::R_OK]).await?;
             }
-            Some(_) => return Err(nfsstat4::NFS4ERR_OPENMODE.into()),
-            None if access == READ => {
+            Right::Delegation if access == READ => {}
+            Right::Open(_) | Right::Delegation => return Err(nfsstat4::NFS4ERR_OPENMODE.into()),
+            Right::User if access == READ => {
                 io::check(&self.caller, object, &[libc::R_OK, libc::X_OK]).await?;
             }
-            None => io::check(&self.caller, object, &[libc::W_OK]).await?,
+            Right::User => io::check(&self.caller, object, &[libc::W_OK]).await?,
         }
-        match self.state.denies(object.ino, access, open.as_deref()) {
+        let open = match &right {
+            Right::Open(open) => Some(open.as_ref()),
+            _ => None,
+        };
+        match self.state.denies(object.ino, access, open) {
             true => Err(nfsstat4::NFS4ERR_LOCKED.into()),
             false => Ok(()),
         }
@@ -65,6 +70,9 @@ impl Compound {
         let mut data = args.data;
         data.truncate(TRANSFER_MAX as usize);
         let is_stable = args.stable != stable_how4::UNSTABLE4;
+        let client = Some(self.client()?);
+        let delegations = &self.caller.shared.delegations;
+        delegations.ask_back(object.ino, client).await;
         let count = io::write(&self.caller, object.ino, args.offset, data, is_stable).await?;
         WRITE4resok {
             count,

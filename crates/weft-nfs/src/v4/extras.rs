@@ -165,12 +165,15 @@ impl Compound {
             setxattr_option4::SETXATTR4_REPLACE => XattrFlags::Replace,
         };
         let client = &self.caller.shared.client;
+        let before = self.change_at(object.ino).await;
         // A slice of all that came with it: it would keep that.
         let value = Bytes::copy_from_slice(&args.sxa_value);
         client
             .setxattr(object.cred(), object.ino, &name, value, flags)
             .await?;
-        self.change_info(object.ino).await.encode(&mut self.out);
+        self.change_info(object.ino, before)
+            .await
+            .encode(&mut self.out);
         Ok(())
     }
 
@@ -208,8 +211,11 @@ impl Compound {
         let object = self.changed()?;
         let name = xattr_name(&args.rxa_name)?;
         let client = &self.caller.shared.client;
+        let before = self.change_at(object.ino).await;
         client.removexattr(object.cred(), object.ino, &name).await?;
-        self.change_info(object.ino).await.encode(&mut self.out);
+        self.change_info(object.ino, before)
+            .await
+            .encode(&mut self.out);
         Ok(())
     }
 }

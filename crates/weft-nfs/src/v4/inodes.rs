@@ -4,6 +4,7 @@ use super::attributes::{self, Beside, bitmap_of, needs_space, set_of};
 use super::compound::Compound;
 use super::opens::WRITE;
 use super::place::Place;
+use super::state::Right;
 use super::stateids::named;
 use super::status::Result;
 use crate::inodes::{self, rights};
@@ -52,27 +53,40 @@ impl Compound {
 
     pub(super) async fn setattr(&mut self, args: SETATTR4args) -> Result<()> {
         let object = self.changed()?;
-        let set = set_of(&args.obj_attributes)?;
+        let mut set = set_of(&args.obj_attributes)?;
+        let mut attrmask = args.obj_attributes.attrmask;
         let mut is_open = false;
+        if set.mode.is_some() {
+            let known = self.caller.shared.client.getattr(object.ino).await?;
+            if known.attr.kind() == FileKind::Symlink {
+                // Everybody may do everything with a symbolic link: its mode means nothing, and stays.
+                set.mode = None;
+                attrmask = without(&attrmask, FATTR4_MODE);
+            }
+        }
         if set.size.is_some() {
             let id = named(&args.stateid, self.current_id.as_ref())?;
-            let open = self.state.open_of(self.client()?, id, object.ino)?;
+            let right = self.state.right(self.client()?, id, object.ino)?;
             let known = self.caller.shared.client.getattr(object.ino).await?;
             match known.attr.kind() {
                 FileKind::Regular => {}
                 FileKind::Directory => return Err(nfsstat4::NFS4ERR_ISDIR.into()),
                 _ => return Err(nfsstat4::NFS4ERR_INVAL.into()),
             }
-            if open.as_ref().is_some_and(|open| !open.may(WRITE)) {
-                return Err(nfsstat4::NFS4ERR_OPENMODE.into());
-            }
-            if self.state.denies(object.ino, WRITE, open.as_deref()) {
+            let open = match &right {
+                Right::User => None,
+                Right::Open(open) if open.may(WRITE) => Some(open.as_ref()),
+                _ => return Err(nfsstat4::NFS4ERR_OPENMODE.into()),
+            };
+            if self.state.denies(object.ino, WRITE, open) {
                 return Err(nfsstat4::NFS4ERR_LOCKED.into());
             }
             is_open = open.is_some();
         }
+        let client = Some(self.client()?);
+        let delegations = &self.caller.shared.delegations;
+        delegations.ask_back(object.ino, client).await;
         inodes::set(&self.caller, &object, set, is_open).await?;
-        let attrmask = args.obj_attributes.attrmask;
         let out = &mut self.out;
         out.vec(u32::MAX, &attrmask, |out, word| out.u32(*word));
         Ok(())
@@ -110,6 +124,11 @@ impl Compound {
 
 /// Rights that all versions know.
 const ACCESS_BITS: u32 = 0x3f;
+
+fn without(bitmap: &bitmap4, number: u32) -> bitmap4 {
+    let numbers = (0..96).filter(|it| *it != number && attributes::has(bitmap, *it));
+    bitmap_of(numbers)
+}
 
 /// The attributes that were set with a file's creation, as a bitmap.
 pub(super) fn with(one: &bitmap4, other: &bitmap4) -> bitmap4 {

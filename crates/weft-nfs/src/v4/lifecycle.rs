@@ -1,6 +1,7 @@
 //! Clients and sessions come and go: EXCHANGE_ID, CREATE_SESSION, BIND_CONN_TO_SESSION, DESTROY_SESSION,
 //! DESTROY_CLIENTID, RECLAIM_COMPLETE.
 
+use super::back::Back;
 use super::clients::{Creation, Principal};
 use super::compound::Compound;
 use super::sessions::{Session, agreed};
@@ -12,7 +13,6 @@ use weft_xdr::nfs4::*;
 /// What a client may say with EXCHANGE_ID.
 const EXCHANGE_FLAGS: u32 = EXCHGID4_FLAG_SUPP_MOVED_REFER
     | EXCHGID4_FLAG_SUPP_MOVED_MIGR
-    | EXCHGID4_FLAG_SUPP_FENCE_OPS
     | EXCHGID4_FLAG_BIND_PRINC_STATEID
     | EXCHGID4_FLAG_MASK_PNFS
     | EXCHGID4_FLAG_UPD_CONFIRMED_REC_A;
@@ -28,7 +28,11 @@ impl Compound {
     }
 
     pub(super) fn exchange_id(&mut self, args: EXCHANGE_ID4args) -> Result<()> {
-        if args.eia_flags & !EXCHANGE_FLAGS != 0 {
+        let of_minor = match self.minor {
+            1 => 0,
+            _ => EXCHGID4_FLAG_SUPP_FENCE_OPS,
+        };
+        if args.eia_flags & !(EXCHANGE_FLAGS | of_minor) != 0 {
             return Err(nfsstat4::NFS4ERR_INVAL.into());
         }
         // Who protects state by a secret needs RPCSEC_GSS; by a machine's credential, too, but may do without.
@@ -86,17 +90,21 @@ impl Compound {
             return Err(nfsstat4::NFS4ERR_INVAL.into());
         }
         let attributes = agreed(&args.csa_fore_chan_attrs)?;
-        let session = Session::new(self.state.session_id(client), client, attributes.clone());
+        let back = agreed(&args.csa_back_chan_attrs)?;
+        let way_back = Back::new(args.csa_cb_program, &args.csa_sec_parms);
+        let is_bound = args.csa_flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+        if is_bound != 0 {
+            way_back.bind(&self.connection);
+        }
+        let id = self.state.session_id(client);
+        let session = Session::new(id, client, attributes.clone(), way_back);
         let reply = CREATE_SESSION4resok {
             csr_sessionid: session.id,
             csr_sequence: args.csa_sequence,
-            // Nothing outlives the gateway, and it does not call back.
-            csr_flags: 0,
+            // Nothing outlives the gateway.
+            csr_flags: is_bound,
             csr_fore_chan_attrs: attributes,
-            csr_back_chan_attrs: channel_attrs4 {
-                ca_rdma_ird: Vec::new(),
-                ..args.csa_back_chan_attrs
-            },
+            csr_back_chan_attrs: back,
         };
         self.state.add_session(session);
         self.state.met(client);
@@ -115,16 +123,29 @@ impl Compound {
     pub(super) fn bind_conn_to_session(&mut self, args: &BIND_CONN_TO_SESSION4args) -> Result<()> {
         let session = self.state.session(&args.bctsa_sessid);
         let session = session.ok_or(nfsstat4::NFS4ERR_BADSESSION)?;
-        // Calls are taken by any connection; back there are none.
-        if args.bctsa_dir == channel_dir_from_client4::CDFC4_BACK {
-            return Err(nfsstat4::NFS4ERR_INVAL.into());
+        // Calls are taken over any connection.
+        let bctsr_dir = match args.bctsa_dir {
+            channel_dir_from_client4::CDFC4_FORE => channel_dir_from_server4::CDFS4_FORE,
+            channel_dir_from_client4::CDFC4_BACK => channel_dir_from_server4::CDFS4_BACK,
+            _ => channel_dir_from_server4::CDFS4_BOTH,
+        };
+        if bctsr_dir != channel_dir_from_server4::CDFS4_FORE {
+            session.back.bind(&self.connection);
         }
         BIND_CONN_TO_SESSION4resok {
             bctsr_sessid: session.id,
-            bctsr_dir: channel_dir_from_server4::CDFS4_FORE,
+            bctsr_dir,
             bctsr_use_conn_in_rdma_mode: false,
         }
         .encode(&mut self.out);
+        Ok(())
+    }
+
+    pub(super) fn backchannel_ctl(&mut self, args: &BACKCHANNEL_CTL4args) -> Result<()> {
+        let session = self.session.as_ref();
+        let session = session.ok_or(nfsstat4::NFS4ERR_OP_NOT_IN_SESSION)?;
+        let (program, parameters) = (args.bca_cb_program, &args.bca_sec_parms);
+        session.back.control(program, parameters);
         Ok(())
     }
 

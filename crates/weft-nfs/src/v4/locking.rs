@@ -72,7 +72,7 @@ impl Compound {
             return Err(bad);
         };
         let found = self.state.find(client, name)?;
-        if found.open().ino != object.ino {
+        if found.ino() != object.ino {
             return Err(bad);
         }
         match (locker, found) {
@@ -197,6 +197,10 @@ impl Compound {
         };
         let lock = match self.state.find(self.client()?, name) {
             Ok(Found::Lock(lock)) if !lock.holds_any() => lock,
+            Err(nfsstat4::NFS4ERR_DELEG_REVOKED) => {
+                self.state.forget_revoked(name);
+                return Ok(());
+            }
             Ok(_) => return Err(nfsstat4::NFS4ERR_LOCKS_HELD.into()),
             // Locks that are lost: the client has learned of it.
             Err(nfsstat4::NFS4ERR_EXPIRED) => self.state.lost_lock(name)?,

@@ -1,9 +1,11 @@
 //! NFS, versions 4.1 and 4.2 (RFC 8881, RFC 7862, RFC 8276). `docs/protocols/nfs4.md` follows one COMPOUND.
 
 mod attributes;
+mod back;
 mod clients;
 mod compound;
 mod data;
+mod delegating;
 mod extras;
 mod inodes;
 mod lifecycle;
@@ -118,7 +120,7 @@ impl Program for Nfs4 {
                     credential: call.credential,
                 };
                 let (state, arguments) = (self.state.clone(), call.arguments);
-                let work = compound::serve(state, caller, arguments, to);
+                let work = compound::serve(state, (caller, connection.clone()), arguments, to);
                 go(&self.shared, work);
             }
             _ => to.refuse(Refusal::Procedure),

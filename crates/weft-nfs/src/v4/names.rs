@@ -89,14 +89,25 @@ impl Compound {
         Ok(())
     }
 
-    /// A directory that was changed. What it was before is not of the moment of the change.
-    pub(super) async fn change_info(&self, ino: u64) -> change_info4 {
+    /// What a name stands for is about to be changed: other clients give it back.
+    async fn ask_back(&self, dir: &Object, name: &[u8]) -> Result<()> {
+        let but = Some(self.client()?);
+        inodes::ask_back(&self.caller, dir, name, but).await;
+        Ok(())
+    }
+
+    /// Where the changes of an inode stand.
+    pub(super) async fn change_at(&self, ino: u64) -> changeid4 {
         let known = self.caller.shared.client.getattr(ino).await;
-        let after = known.map_or(0, |known| change_of(&known.attr));
+        known.map_or(0, |known| change_of(&known.attr))
+    }
+
+    /// An inode that was changed since its changes stood there. Others may have changed it meanwhile.
+    pub(super) async fn change_info(&self, ino: u64, before: changeid4) -> change_info4 {
         change_info4 {
             atomic: false,
-            before: after,
-            after,
+            before,
+            after: self.change_at(ino).await,
         }
     }
 
@@ -105,6 +116,7 @@ impl Compound {
         let dir = self.changed()?;
         let (name, client) = (&args.objname, self.caller.shared.client.clone());
         check_name(name)?;
+        let before = self.change_at(dir.ino).await;
         let mut set = set_of(&args.createattrs)?;
         let mode = set.mode.take();
         if set.size.take().is_some() {
@@ -141,7 +153,7 @@ impl Compound {
         if let Some(rest) = inodes::rest_of(&made.attr, set) {
             inodes::set(&self.caller, &object, rest, false).await?;
         }
-        let cinfo = self.change_info(dir.ino).await;
+        let cinfo = self.change_info(dir.ino, before).await;
         CREATE4resok {
             cinfo,
             attrset: args.createattrs.attrmask,
@@ -155,12 +167,14 @@ impl Compound {
         self.check_directory().await?;
         let dir = self.changed()?;
         check_name(&args.target)?;
+        self.ask_back(&dir, &args.target).await?;
+        let before = self.change_at(dir.ino).await;
         let client = &self.caller.shared.client;
         match client.unlink(dir.cred(), dir.ino, &args.target).await {
             Err(Errno(libc::EISDIR)) => client.rmdir(dir.cred(), dir.ino, &args.target).await?,
             removed => removed?,
         }
-        let cinfo = self.change_info(dir.ino).await;
+        let cinfo = self.change_info(dir.ino, before).await;
         REMOVE4resok { cinfo }.encode(&mut self.out);
         Ok(())
     }
@@ -172,6 +186,9 @@ impl Compound {
         check_name(&args.newname)?;
         beside(&from, &to)?;
         let client = self.caller.shared.client.clone();
+        self.ask_back(&from, &args.oldname).await?;
+        self.ask_back(&to, &args.newname).await?;
+        let before = (self.change_at(from.ino).await, self.change_at(to.ino).await);
         let flags = RenameFlags::default();
         let cred = to.cred();
         let renamed = client
@@ -185,8 +202,8 @@ impl Compound {
             Err(Errno(libc::ENOTEMPTY)) => return Err(nfsstat4::NFS4ERR_EXIST.into()),
             renamed => renamed?,
         }
-        let source_cinfo = self.change_info(from.ino).await;
-        let target_cinfo = self.change_info(to.ino).await;
+        let source_cinfo = self.change_info(from.ino, before.0).await;
+        let target_cinfo = self.change_info(to.ino, before.1).await;
         RENAME4resok {
             source_cinfo,
             target_cinfo,
@@ -214,10 +231,13 @@ impl Compound {
         if client.getattr(file.ino).await?.attr.kind() == FileKind::Directory {
             return Err(nfsstat4::NFS4ERR_ISDIR.into());
         }
+        let delegations = &self.caller.shared.delegations;
+        delegations.ask_back(file.ino, Some(self.client()?)).await;
+        let before = self.change_at(dir.ino).await;
         client
             .link(dir.cred(), file.ino, dir.ino, &args.newname)
             .await?;
-        let cinfo = self.change_info(dir.ino).await;
+        let cinfo = self.change_info(dir.ino, before).await;
         LINK4resok { cinfo }.encode(&mut self.out);
         Ok(())
     }

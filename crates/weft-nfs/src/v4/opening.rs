@@ -41,20 +41,6 @@ fn share_of(args: &OPEN4args) -> Result<Share> {
     }
 }
 
-/// No delegation; why not, if it was asked for.
-fn no_delegation(share_access: u32) -> open_delegation4 {
-    match share_access & OPEN4_SHARE_ACCESS_WANT_DELEG_MASK {
-        OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE => open_delegation4::OPEN_DELEGATE_NONE,
-        OPEN4_SHARE_ACCESS_WANT_NO_DELEG => open_delegation4::OPEN_DELEGATE_NONE_EXT(
-            open_none_delegation4::default(why_no_delegation4::WND4_NOT_WANTED),
-        ),
-        OPEN4_SHARE_ACCESS_WANT_CANCEL => open_delegation4::OPEN_DELEGATE_NONE_EXT(
-            open_none_delegation4::default(why_no_delegation4::WND4_CANCELLED),
-        ),
-        _ => open_delegation4::OPEN_DELEGATE_NONE_EXT(open_none_delegation4::WND4_RESOURCE(false)),
-    }
-}
-
 impl Compound {
     /// A client that has not said that it has reclaimed what it had may not yet have anything new (RFC 8881, 18.51.3).
     pub(super) fn check_reclaimed(&self) -> Result<()> {
@@ -69,8 +55,13 @@ impl Compound {
         let share = share_of(&args)?;
         let client = self.client()?;
         let place = self.place()?.clone();
+        let mut before = 0;
         let (opening, dir) = match &args.claim {
-            open_claim4::CLAIM_NULL(name) => {
+            open_claim4::CLAIM_NULL(name)
+            | open_claim4::CLAIM_DELEGATE_CUR(open_claim_delegate_cur4 { file: name, .. }) => {
+                if let open_claim4::CLAIM_DELEGATE_CUR(claim) = &args.claim {
+                    self.check_delegation(&claim.delegate_stateid)?;
+                }
                 check_name(name)?;
                 self.check_reclaimed()?;
                 let Place::Object(dir) = &place else {
@@ -81,9 +72,13 @@ impl Compound {
                         (Err(fail), _) => fail,
                     });
                 };
+                before = self.change_at(dir.ino).await;
                 (self.by_name(dir, name, &args.openhow).await?, dir.ino)
             }
-            open_claim4::CLAIM_FH => {
+            open_claim4::CLAIM_FH | open_claim4::CLAIM_DELEG_CUR_FH(_) => {
+                if let open_claim4::CLAIM_DELEG_CUR_FH(id) = &args.claim {
+                    self.check_delegation(id)?;
+                }
                 self.check_reclaimed()?;
                 let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
                 let ino = object.ino;
@@ -100,10 +95,6 @@ impl Compound {
             }
             // Nothing is kept of a life before this one.
             open_claim4::CLAIM_PREVIOUS(_) => return Err(nfsstat4::NFS4ERR_NO_GRACE.into()),
-            // There are no delegations.
-            open_claim4::CLAIM_DELEGATE_CUR(_) | open_claim4::CLAIM_DELEG_CUR_FH(_) => {
-                return Err(nfsstat4::NFS4ERR_BAD_STATEID.into());
-            }
             open_claim4::CLAIM_DELEGATE_PREV(_) | open_claim4::CLAIM_DELEG_PREV_FH => {
                 return Err(nfsstat4::NFS4ERR_NOTSUPP.into());
             }
@@ -113,7 +104,11 @@ impl Compound {
             self.check_openable(object).await?;
             self.check_access(object, share).await?;
         }
-        let using = self.caller.shared.files.get(object.ino).await?;
+        let shared = self.caller.shared.clone();
+        if share.access & WRITE != 0 || opening.size.is_some() {
+            shared.delegations.ask_back(object.ino, Some(client)).await;
+        }
+        let using = shared.files.get(object.ino).await?;
         let owner = &args.owner.owner;
         let open = self
             .state
@@ -133,13 +128,22 @@ impl Compound {
             }
         }
         let stateid = open.stateid();
-        let cinfo = self.change_info(dir).await;
+        let using = shared.files.get(object.ino).await?;
+        let handle = self.caller.handle_of(&Place::Object(object.clone()));
+        let delegation = self
+            .delegation((share, args.share_access), (object.ino, handle, using))
+            .await?;
+        // By a change of the directory clients learn that the file is theirs.
+        let mut cinfo = self.change_info(dir, before).await;
+        if !opening.is_new {
+            cinfo.before = cinfo.after;
+        }
         OPEN4resok {
             stateid: stateid.clone(),
             cinfo,
             rflags: OPEN4_RESULT_LOCKTYPE_POSIX,
             attrset: opening.set,
-            delegation: no_delegation(args.share_access),
+            delegation,
         }
         .encode(&mut self.out);
         self.current = Some(Place::Object(opening.object));

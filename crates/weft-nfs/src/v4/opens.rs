@@ -145,6 +145,12 @@ impl Opens {
             .any(|open| open.share.get().deny & access != 0)
     }
 
+    /// Somebody has it open for writing.
+    pub(super) fn are_writing(&self, ino: u64) -> bool {
+        let mut opens = self.0.get(&ino).into_iter().flatten();
+        opens.any(|open| open.may(WRITE))
+    }
+
     pub(super) fn close(&mut self, open: &Open) {
         if let Some(of_file) = self.0.get_mut(&open.ino) {
             of_file.retain(|its| !std::ptr::eq(its.as_ref(), open));

@@ -1,5 +1,6 @@
 //! Sessions: slots, in each of which one call at a time is done, exactly once (RFC 8881, 2.10.6).
 
+use super::back::Back;
 use bytes::Bytes;
 use std::cell::RefCell;
 use weft_xdr::nfs4::{SEQUENCE4args, channel_attrs4, nfsstat4};
@@ -37,12 +38,12 @@ struct Slot {
 }
 
 /// A client's session with this gateway.
-#[derive(Debug)]
 pub(super) struct Session {
     pub id: SessionId,
     pub client: u64,
     /// As agreed with the client.
     pub attributes: channel_attrs4,
+    pub back: Back,
     slots: RefCell<Vec<Slot>>,
 }
 
@@ -77,11 +78,17 @@ pub(super) fn agreed(asked: &channel_attrs4) -> Result<channel_attrs4, nfsstat4>
 }
 
 impl Session {
-    pub(super) fn new(id: SessionId, client: u64, attributes: channel_attrs4) -> Session {
+    pub(super) fn new(
+        id: SessionId,
+        client: u64,
+        attributes: channel_attrs4,
+        back: Back,
+    ) -> Session {
         let slots = (0..attributes.ca_maxrequests).map(|_| Slot::default());
         Session {
             id,
             client,
+            back,
             slots: RefCell::new(slots.collect()),
             attributes,
         }
@@ -175,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_call_is_done_once_and_told_again() {
-        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap());
+        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, &[]));
         let misordered = Err(nfsstat4::NFS4ERR_SEQ_MISORDERED);
         assert_eq!(session.begin(&call(0, 0), 1), misordered);
         assert_eq!(session.begin(&call(0, 2), 1), misordered);
@@ -208,7 +215,7 @@ mod tests {
 
     #[test]
     fn numbers_of_calls_turn_over() {
-        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap());
+        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, &[]));
         session.slots.borrow_mut()[0].sequence = u32::MAX;
         assert_eq!(session.begin(&call(0, 0), 1), Ok(Begun::New));
     }

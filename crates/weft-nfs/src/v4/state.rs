@@ -5,6 +5,7 @@ use super::locks::{Lock, Span};
 use super::opens::{Open, Opens, Share};
 use super::sessions::{Session, SessionId};
 use super::stateids::{Name, Named};
+use crate::delegations::{Delegation, Delegations};
 use crate::files::Use;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -13,7 +14,10 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred, Errno, FileLock};
 use weft_env::{Env, Mono};
-use weft_xdr::nfs4::nfsstat4;
+use weft_xdr::nfs4::{
+    CB_RECALL4args, SEQ4_STATUS_CB_PATH_DOWN_SESSION, SEQ4_STATUS_RECALLABLE_STATE_REVOKED,
+    nfs_cb_argop4, nfsstat4, stateid4,
+};
 
 /// How often it is looked who has not been heard of.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -28,19 +32,24 @@ struct Held {
     calls: Cell<u32>,
     opens: BTreeMap<u32, (Rc<Open>, Use)>,
     locks: BTreeMap<u32, Rc<Lock>>,
+    delegations: BTreeMap<u32, Rc<Delegation>>,
     next: u32,
 }
 
 impl Held {
     fn number(&mut self) -> Result<u32, nfsstat4> {
-        if self.opens.len() + self.locks.len() >= HELD_MAX {
+        if self.opens.len() + self.locks.len() + self.delegations.len() >= HELD_MAX {
             return Err(nfsstat4::NFS4ERR_DELAY);
         }
-        self.next = self.next.wrapping_add(1).max(1);
-        while self.opens.contains_key(&self.next) || self.locks.contains_key(&self.next) {
+        loop {
             self.next = self.next.wrapping_add(1).max(1);
+            let is_taken = self.opens.contains_key(&self.next)
+                || self.locks.contains_key(&self.next)
+                || self.delegations.contains_key(&self.next);
+            if !is_taken {
+                return Ok(self.next);
+            }
         }
-        Ok(self.next)
     }
 }
 
@@ -49,21 +58,33 @@ impl Held {
 pub(super) enum Found {
     Open(Rc<Open>),
     Lock(Rc<Lock>),
+    Delegation(Rc<Delegation>),
 }
 
 impl Found {
-    pub(super) fn open(&self) -> &Rc<Open> {
+    pub(super) fn ino(&self) -> u64 {
         match self {
-            Found::Open(open) => open,
-            Found::Lock(lock) => &lock.open,
+            Found::Open(open) => open.ino,
+            Found::Lock(lock) => lock.open.ino,
+            Found::Delegation(delegation) => delegation.ino,
         }
     }
 }
 
+/// By what right bytes are read or written.
+#[derive(Clone, Debug)]
+pub(super) enum Right {
+    /// None but the user's own.
+    User,
+    Open(Rc<Open>),
+    Delegation,
+}
+
 /// All that a gateway keeps of clients of version 4.
 pub(crate) struct State {
-    env: Env,
+    pub(super) env: Env,
     client: Rc<Client>,
+    delegations: Rc<Delegations>,
     pub(super) lease: Duration,
     /// Drawn when the gateway started.
     pub(super) instance: u32,
@@ -90,11 +111,16 @@ impl Drop for Heard {
 }
 
 impl State {
-    pub(crate) fn new(env: &Env, client: &Rc<Client>, lease: Duration) -> Rc<State> {
+    pub(crate) fn new(
+        env: &Env,
+        (client, delegations): (&Rc<Client>, &Rc<Delegations>),
+        lease: Duration,
+    ) -> Rc<State> {
         let instance = env.random() as u32;
         let state = Rc::new(State {
             env: env.clone(),
             client: client.clone(),
+            delegations: delegations.clone(),
             lease,
             instance,
             clients: RefCell::new(Clients::new(instance)),
@@ -119,7 +145,9 @@ impl State {
     pub(super) fn holds(&self, client: u64) -> bool {
         let held = self.held.borrow();
         let has = held.get(&client);
-        has.is_some_and(|held| !held.opens.is_empty() || !held.locks.is_empty())
+        has.is_some_and(|held| {
+            !held.opens.is_empty() || !held.locks.is_empty() || !held.delegations.is_empty()
+        })
     }
 
     /// A client has sessions.
@@ -185,6 +213,9 @@ impl State {
         };
         for (open, _) in held.opens.values() {
             self.opens.borrow_mut().close(open);
+        }
+        for delegation in held.delegations.values() {
+            self.delegations.returned(delegation);
         }
         for lock in held.locks.into_values() {
             let (client, env) = (self.client.clone(), self.env.clone());
@@ -324,6 +355,13 @@ impl State {
             name.check(open.name().seqid)?;
             return Ok(Found::Open(open.clone()));
         }
+        if let Some(delegation) = held.delegations.get(&name.number) {
+            name.check(DELEGATION_SEQID)?;
+            return match delegation.is_revoked() {
+                true => Err(nfsstat4::NFS4ERR_DELEG_REVOKED),
+                false => Ok(Found::Delegation(delegation.clone())),
+            };
+        }
         let lock = held.locks.get(&name.number).ok_or(bad)?;
         name.check(lock.name().seqid)?;
         match self.is_lost(lock) {
@@ -340,24 +378,105 @@ impl State {
         lock.cloned().ok_or(nfsstat4::NFS4ERR_BAD_STATEID)
     }
 
-    /// The open that a state id names, itself or by its locks. None: the id names no state.
+    /// By what right a state id lets a file's bytes be read or written.
     ///
     /// # Errors
     /// As [`State::find`]; BAD_STATEID: it is another file's.
-    pub(super) fn open_of(
-        &self,
-        client: u64,
-        named: Named,
-        ino: u64,
-    ) -> Result<Option<Rc<Open>>, nfsstat4> {
+    pub(super) fn right(&self, client: u64, named: Named, ino: u64) -> Result<Right, nfsstat4> {
         let Named::Of(name) = named else {
-            return Ok(None);
+            return Ok(Right::User);
         };
         let found = self.find(client, name)?;
-        match found.open().ino == ino {
-            true => Ok(Some(found.open().clone())),
-            false => Err(nfsstat4::NFS4ERR_BAD_STATEID),
+        if found.ino() != ino {
+            return Err(nfsstat4::NFS4ERR_BAD_STATEID);
         }
+        Ok(match found {
+            Found::Open(open) => Right::Open(open),
+            Found::Lock(lock) => Right::Open(lock.open.clone()),
+            Found::Delegation(_) => Right::Delegation,
+        })
+    }
+
+    /// What a client is told with every call.
+    pub(super) fn flags(&self, session: &Session) -> u32 {
+        let mut flags = 0;
+        if session.back.is_down() {
+            flags |= SEQ4_STATUS_CB_PATH_DOWN_SESSION;
+        }
+        let held = self.held.borrow();
+        let is_revoked = |held: &Held| held.delegations.values().any(|it| it.is_revoked());
+        if held.get(&session.client).is_some_and(is_revoked) {
+            flags |= SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
+        }
+        flags
+    }
+
+    /// Gives a file to a client, which `using` keeps open, if the gateway may. `handle`: of the file.
+    pub(super) fn delegate(
+        self: &Rc<Self>,
+        client: u64,
+        (ino, using): (u64, Use),
+        handle: &Bytes,
+    ) -> Option<Rc<Delegation>> {
+        let mut all = self.held.borrow_mut();
+        let held = all.get_mut(&client)?;
+        let number = held.number().ok()?;
+        let (state, handle) = (Rc::downgrade(self), handle.clone());
+        let ask = move || {
+            if let Some(state) = state.upgrade() {
+                state.recall((client, number), handle.clone());
+            }
+        };
+        let delegation = Delegation::new((ino, client, number), using, Box::new(ask));
+        held.delegations.insert(number, delegation.clone());
+        self.delegations.give(&delegation);
+        Some(delegation)
+    }
+
+    /// Asks a client for a file.
+    fn recall(&self, (client, number): (u64, u32), fh: Bytes) {
+        let sessions = self.sessions.borrow();
+        let mut of_client = sessions.values().filter(|it| it.client == client);
+        let Some(session) = of_client.find(|it| it.back.is_up()).cloned() else {
+            return;
+        };
+        let recall = nfs_cb_argop4::OP_CB_RECALL(CB_RECALL4args {
+            stateid: delegation_id(client, number),
+            truncate: false,
+            fh,
+        });
+        let env = self.env.clone();
+        self.env.spawn("recall", async move {
+            let answer = session.back.call(&env, session.id, recall).await;
+            tracing::debug!(client, number, ?answer, "a client was asked for a file");
+        });
+    }
+
+    /// A client gives a file back, or has learned that it has it no more.
+    pub(super) fn forget_delegation(&self, delegation: &Delegation) {
+        if let Some(held) = self.held.borrow_mut().get_mut(&delegation.client) {
+            held.delegations.remove(&delegation.number);
+        }
+        self.delegations.returned(delegation);
+    }
+
+    /// A client has been told that it has a file no more.
+    pub(super) fn forget_revoked(&self, name: Name) {
+        if let Some(held) = self.held.borrow_mut().get_mut(&name.client) {
+            held.delegations.remove(&name.number);
+        }
+    }
+
+    /// A client can be called.
+    pub(super) fn can_call(&self, client: u64) -> bool {
+        let sessions = self.sessions.borrow();
+        let mut of_client = sessions.values().filter(|it| it.client == client);
+        of_client.any(|it| it.back.is_up())
+    }
+
+    /// Somebody has the file open for writing.
+    pub(super) fn is_written(&self, ino: u64) -> bool {
+        self.opens.borrow().are_writing(ino)
     }
 
     /// Unlocks, at the metadata service and here.
@@ -367,6 +486,20 @@ impl State {
         Ok(())
     }
 }
+
+/// The name of a delegation, which never changes.
+pub(super) fn delegation_id(client: u64, number: u32) -> stateid4 {
+    let seqid = DELEGATION_SEQID;
+    Name {
+        client,
+        number,
+        seqid,
+    }
+    .stateid()
+}
+
+/// Delegations are given once.
+const DELEGATION_SEQID: u32 = 1;
 
 /// All bytes of a file.
 const ALL: Span = Span {
