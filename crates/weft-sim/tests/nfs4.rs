@@ -567,6 +567,22 @@ fn locks_exclude_at_all_gateways() {
         two.lock(&file, &of_two, "p", beside).await.unwrap();
         one.unlock(&file, &held, 10, 20).await;
         two.lock(&file, &of_two, "p", all).await.unwrap();
+        // Who would wait for a lock is let in as soon as it is free.
+        let start = world.now();
+        let waited = async {
+            let waits = (nfs_lock_type4::WRITEW_LT, 0, u64::MAX);
+            let three = three.lock(&file, &of_three, "q", waits).await;
+            (three.is_ok(), world.now() - start)
+        };
+        let frees = async {
+            world.sleep(SECOND).await;
+            let mine = two.lock(&file, &of_two, "p", all).await.unwrap();
+            two.unlock(&file, &mine, 0, u64::MAX).await;
+        };
+        let ((is_locked, took), ()) = futures_util::join!(waited, frees);
+        assert!(is_locked && took < Duration::from_millis(1_500), "{took:?}");
+        three.close(&file, &of_three).await.unwrap();
+        two.lock(&file, &of_two, "p", all).await.unwrap();
         // Locks go with their file's being closed.
         assert!(one.lock(&file, &of_one, "p", all).await.is_err());
         two.close(&file, &of_two).await.unwrap();

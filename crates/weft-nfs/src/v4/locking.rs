@@ -1,5 +1,5 @@
 //! LOCK, LOCKT, LOCKU, TEST_STATEID, FREE_STATEID. Locks are the metadata service's: they hold at all gateways and
-//! mounts. Nobody waits here; who is refused asks again.
+//! mounts.
 
 use super::compound::Compound;
 use super::locks::{Lock, Span, owner_hash};
@@ -10,9 +10,14 @@ use super::status::{Fail, Result};
 use crate::caller::Object;
 use bytes::Bytes;
 use std::rc::Rc;
+use std::time::Duration;
 use weft_client::{Errno, FileKind, FileLock, LockKind};
 use weft_xdr::Xdr;
 use weft_xdr::nfs4::*;
+
+/// Who says that he would wait for a lock waits here for so long before he is refused, and asks again: clients let
+/// seconds pass between one attempt and the next. Calls may take that long: clients wait a minute and more for each.
+const WAIT: Duration = Duration::from_secs(10);
 
 fn kind_of(r#type: nfs_lock_type4) -> LockKind {
     match r#type {
@@ -104,7 +109,7 @@ impl Compound {
             _ => READ,
         };
         let taken = match lock.open.may(needs) {
-            true => self.take(&object, &lock, span, kind).await,
+            true => self.take(&object, &lock, span, args.locktype).await,
             false => Err(nfsstat4::NFS4ERR_OPENMODE.into()),
         };
         if taken.is_err() && is_new && lock.name().seqid == 0 {
@@ -122,11 +127,20 @@ impl Compound {
         object: &Object,
         lock: &Rc<Lock>,
         span: Span,
-        kind: LockKind,
+        r#type: nfs_lock_type4,
     ) -> Result<()> {
         let client = &self.caller.shared.client;
-        let wanted = file_lock(lock.hash, span, kind);
-        match client.setlk(object.cred(), object.ino, wanted, false).await {
+        let wanted = file_lock(lock.hash, span, kind_of(r#type));
+        let would_wait = matches!(r#type, nfs_lock_type4::READW_LT | nfs_lock_type4::WRITEW_LT);
+        let session = self.session.as_ref().filter(|_| would_wait);
+        let waits = session.and_then(|session| session.wait());
+        let locking = client.setlk(object.cred(), object.ino, wanted, waits.is_some());
+        let locked = match self.state.env.timeout(WAIT, locking).await {
+            Ok(locked) => locked,
+            Err(_) => Err(Errno(libc::EAGAIN)),
+        };
+        drop(waits);
+        match locked {
             Ok(()) => {}
             Err(Errno(libc::EAGAIN | libc::EACCES)) => {
                 let other = client.getlk(object.ino, wanted).await?;

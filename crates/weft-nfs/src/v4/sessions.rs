@@ -2,7 +2,7 @@
 
 use super::back::Back;
 use bytes::Bytes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use weft_xdr::nfs4::{SEQUENCE4args, channel_attrs4, nfsstat4};
 
 /// Slots of a session at most: a connection may have as many calls unanswered.
@@ -45,6 +45,17 @@ pub(super) struct Session {
     pub attributes: channel_attrs4,
     pub back: Back,
     slots: RefCell<Vec<Slot>>,
+    /// Calls that wait for others.
+    waiting: Cell<u32>,
+}
+
+/// A call that waits for others, for as long as it does.
+pub(super) struct Waits<'a>(&'a Session);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.set(self.0.waiting.get() - 1);
+    }
 }
 
 /// What a SEQUENCE is.
@@ -90,12 +101,23 @@ impl Session {
             client,
             back,
             slots: RefCell::new(slots.collect()),
+            waiting: Cell::new(0),
             attributes,
         }
     }
 
     pub(super) fn highest_slot(&self) -> u32 {
         self.attributes.ca_maxrequests - 1
+    }
+
+    /// A call is going to wait for others. None: as many do as may, for there must be slots left for those that they
+    /// wait for.
+    pub(super) fn wait(&self) -> Option<Waits<'_>> {
+        if self.waiting.get() >= self.attributes.ca_maxrequests / 2 {
+            return None;
+        }
+        self.waiting.set(self.waiting.get() + 1);
+        Some(Waits(self))
     }
 
     /// A call begins in its slot.
@@ -211,6 +233,15 @@ mod tests {
             session.begin(&high, 1),
             Err(nfsstat4::NFS4ERR_BAD_HIGH_SLOT)
         );
+    }
+
+    #[test]
+    fn not_all_calls_wait() {
+        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, &[]));
+        let waits = session.wait();
+        assert!(waits.is_some() && session.wait().is_none());
+        drop(waits);
+        assert!(session.wait().is_some());
     }
 
     #[test]
