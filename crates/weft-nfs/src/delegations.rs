@@ -111,6 +111,11 @@ impl Delegations {
         !asked.contains_key(&ino) && !is_asked_for && given.len() < GIVEN_MAX
     }
 
+    /// Files that were given to clients.
+    pub(crate) fn count(&self) -> usize {
+        self.given.borrow().len()
+    }
+
     /// What a client has of a file.
     pub(crate) fn of(&self, ino: u64, client: u64) -> Option<Rc<Delegation>> {
         let given = self.given.borrow();

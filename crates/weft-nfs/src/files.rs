@@ -109,6 +109,11 @@ impl Files {
         Ok(self.adopt(ino, handle))
     }
 
+    /// Files that are open.
+    pub(crate) fn count(&self) -> usize {
+        self.open.borrow().len()
+    }
+
     /// Takes over a file that was opened for reading and writing.
     pub(crate) fn adopt(&self, ino: u64, handle: HandleId) -> Use {
         let known = self.open.borrow().get(&ino).cloned();

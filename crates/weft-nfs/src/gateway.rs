@@ -5,6 +5,7 @@ use crate::directories::Directories;
 use crate::exports::Exports;
 use crate::files::{Files, root};
 use crate::handle::{KEY_BYTES, Sealer};
+use crate::metrics::{self, Metrics};
 use crate::mount::Mount;
 use crate::portmap::Portmap;
 use crate::replies::Replies;
@@ -65,6 +66,7 @@ pub(crate) struct Shared {
     pub directories: Rc<Directories>,
     pub delegations: Rc<Delegations>,
     pub replies: Replies,
+    pub metrics: Metrics,
     pub verifier: Rc<Verifier>,
     /// Of the whole name space.
     pub fsid: u64,
@@ -109,6 +111,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let mut hasher = SipHasher13::new();
     hasher.write(settings.client.cluster_id.as_bytes());
     let (lease, address) = (settings.lease(), settings.listen);
+    let metrics_address = settings.metrics_listen;
     let client = Rc::new(Client::connect(env.clone(), settings.client).await?);
     let sealer = sealer(&env, &client).await?;
     let verifier = Rc::new(Verifier::new(&env));
@@ -119,6 +122,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
         directories: Directories::new(&env, &client),
         delegations,
         replies: Replies::new(&env),
+        metrics: Metrics::new(),
         sealer,
         fsid: hasher.finish(),
         port: Cell::default(),
@@ -136,6 +140,12 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
                 tracing::warn!(export = export.shown, ?status, "an export cannot be found");
             }
         }
+    }
+    if !metrics_address.is_empty()
+        && let Err(source) = metrics::serve(&shared, &metrics_address).await
+    {
+        let address = metrics_address;
+        return Err(NfsError::Listen { address, source });
     }
     let programs: Vec<Rc<dyn Program>> = vec![
         Rc::new(Nfs3(shared.clone())),

@@ -92,6 +92,7 @@ pub(crate) async fn read(
     // After the read: an end that lies beyond what was read is no end.
     let attr = client.getattr(ino).await?.attr;
     let count: usize = parts.iter().map(Bytes::len).sum();
+    caller.shared.metrics.read_bytes.inc_by(count as u64);
     let end = offset.saturating_add(count as u64);
     Ok(Read {
         count: count as u32,
@@ -128,6 +129,7 @@ pub(crate) async fn write(
         Ok(count)
     });
     let count = count.await?;
+    caller.shared.metrics.written_bytes.inc_by(count as u64);
     // What was buffered before may have been lost meanwhile; then nothing here says that this was not.
     match is_stable && caller.shared.verifier.get() != verifier {
         true => Err(Status(nfsstat3::NFS3ERR_JUKEBOX)),

@@ -12,6 +12,7 @@ mod gateway;
 mod handle;
 mod inodes;
 mod io;
+mod metrics;
 mod mount;
 mod portmap;
 mod replies;

@@ -36,6 +36,9 @@ pub(crate) fn run<P: Procedure, F: Future<Output = P::Results> + 'static>(
     replier: Replier,
     procedure: impl FnOnce(Caller, P::Arguments) -> F,
 ) {
+    shared
+        .metrics
+        .call((P::VERSION, P::NUMBER), || P::NAME.to_owned());
     let Ok(arguments) = call.arguments::<P>() else {
         return replier.refuse(Refusal::Arguments);
     };
@@ -54,6 +57,9 @@ pub(crate) fn run_with<P: Procedure, F, W>(
     F: Future<Output = W> + 'static,
     W: FnOnce(&mut Encoder) + 'static,
 {
+    shared
+        .metrics
+        .call((P::VERSION, P::NUMBER), || P::NAME.to_owned());
     let Ok(arguments) = call.arguments::<P>() else {
         return replier.refuse(Refusal::Arguments);
     };
@@ -69,6 +75,9 @@ pub(crate) fn run_once<P: Procedure, F: Future<Output = P::Results> + 'static>(
     replier: Replier,
     procedure: impl FnOnce(Caller, P::Arguments) -> F,
 ) {
+    shared
+        .metrics
+        .call((P::VERSION, P::NUMBER), || P::NAME.to_owned());
     let Ok(arguments) = call.arguments::<P>() else {
         return replier.refuse(Refusal::Arguments);
     };

@@ -21,6 +21,8 @@ const LEASE_SECONDS: u32 = 45;
 pub struct Settings {
     /// Address (`host:port`) for NFS, MOUNT and GETPORT.
     pub listen: String,
+    /// Address (`host:port`) for the metrics page; empty: none.
+    pub metrics_listen: String,
     /// Seconds for which clients of version 4 that are not heard of keep their opens and locks.
     pub lease_seconds: u32,
     /// What may be mounted. Empty: nothing.
@@ -34,6 +36,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             listen: "0.0.0.0:2049".into(),
+            metrics_listen: String::new(),
             lease_seconds: LEASE_SECONDS,
             exports: Vec::new(),
             client: weft_client::Settings {

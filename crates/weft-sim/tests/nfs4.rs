@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weft_nfs::Rule;
 use weft_oncrpc::{Call, Connection, Credential, Limits, Program, Replier};
 use weft_sim::World;
@@ -928,6 +929,34 @@ fn holes_copies_and_attributes_of_users() {
         );
         let none = two.does(get("size")).await;
         assert_eq!(none.unwrap_err(), nfsstat4::NFS4ERR_NOXATTR);
+    });
+}
+
+#[test]
+fn what_was_done_is_counted() {
+    in_world(71, async |world| {
+        let (_group, _servers, [first, _]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = one.make(&root, "f").await;
+        one.write(&file, &state, 0, b"twelve bytes").await.unwrap();
+        let env = world.node("client").env();
+        let mut stream = env.connect(&first.settings.metrics_listen).await.unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.0\r\n\r\n")
+            .await
+            .unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).await.unwrap();
+        for line in [
+            "weft_nfs_calls_total{kind=\"OP_OPEN\"} 1",
+            "weft_nfs_calls_total{kind=\"OP_WRITE\"} 1",
+            "weft_nfs_written_bytes_total 12",
+            "weft_nfs_open_files 1",
+            "weft_nfs_delegations 0",
+        ] {
+            assert!(page.lines().any(|its| its == line), "no {line} in {page}");
+        }
     });
 }
 

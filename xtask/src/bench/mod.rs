@@ -2,6 +2,7 @@
 
 mod ceft;
 mod client;
+mod dnfsp;
 mod job;
 mod machine;
 mod mams;
@@ -51,6 +52,9 @@ enum What {
     /// The metadata service: how long it is away when its active is killed or hangs, and what its members
     /// cost in operations a second and processor time.
     Mams(Box<mams::MamsOptions>),
+    /// NFS gateways: four clients write the same bytes in ever more files, each by a gateway of its own, beside the
+    /// cluster's mount.
+    Dnfsp(dnfsp::DnfspOptions),
 }
 
 /// What to compare, and how long.
@@ -121,5 +125,6 @@ pub fn run(command: BenchCommand) -> Outcome {
         What::Recovery(options) => recovery::run(&options),
         What::Job(options) => job::run(&options),
         What::Mams(options) => mams::run(&options),
+        What::Dnfsp(options) => dnfsp::run(&options),
     }
 }

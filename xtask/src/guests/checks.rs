@@ -346,7 +346,10 @@ fn failover(ground: &Ground<'_>, version: &str) -> Outcome {
         return Err(format!("the probe says {probed:?}"));
     };
     println!("   {kills} gateways killed; the longest of {count} files took {longest} ms");
-    guest.run("rm -r /mnt/front/ground/failed-over; umount /mnt/front", SHORT)?;
+    guest.run(
+        "rm -r /mnt/front/ground/failed-over; umount /mnt/front",
+        SHORT,
+    )?;
     ground.on(1, "rm -r /tmp/expected")?;
     ground.mount_on(0, version)?;
     match Duration::from_millis(longest) < PAUSE && kills > 0 {

@@ -155,6 +155,8 @@ impl Compound {
     async fn operations(&mut self, arguments: &mut Decoder) -> Ended {
         while self.at < self.count {
             let (number, operation) = self.decode(arguments);
+            let metrics = &self.caller.shared.metrics;
+            metrics.call((NFS_V4, number as u32), || format!("{number:?}"));
             let mark = self.out.mark();
             self.out.u32(number as u32);
             let status_at = self.out.gap();

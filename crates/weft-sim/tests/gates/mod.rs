@@ -53,6 +53,7 @@ impl Gate {
     ) -> Gate {
         let mut settings = Settings {
             listen: format!("{name}:2049"),
+            metrics_listen: format!("{name}:9049"),
             exports,
             ..Settings::default()
         };

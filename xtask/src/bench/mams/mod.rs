@@ -9,7 +9,7 @@ mod cut;
 mod group;
 mod members;
 mod mttr;
-mod plot;
+pub mod plot;
 mod quantile;
 mod recovery;
 mod renewing;
