@@ -87,13 +87,18 @@ impl Gate {
     }
 }
 
-/// A cluster with two gateways that export everything to everybody.
-pub async fn cluster(world: &World) -> (Rc<Group>, impl Sized, [Gate; 2]) {
+/// A cluster with gateways `gate1`, `gate2`, ... that export everything to everybody.
+pub async fn cluster<const GATEWAYS: usize>(
+    world: &World,
+) -> (Rc<Group>, impl Sized, [Gate; GATEWAYS]) {
     let group = Group::started(world, 3).await;
     let servers = group.pair().await;
     world.sleep(SECOND).await;
-    let all = || vec![export("/", believed())];
-    let first = Gate::start(world, &group, "gate1", all()).await;
-    let second = Gate::start(world, &group, "gate2", all()).await;
-    (group, servers, [first, second])
+    let mut gates = Vec::new();
+    for number in 1..=GATEWAYS {
+        let all = vec![export("/", believed())];
+        gates.push(Gate::start(world, &group, &format!("gate{number}"), all).await);
+    }
+    let gates = gates.try_into().ok().unwrap();
+    (group, servers, gates)
 }
