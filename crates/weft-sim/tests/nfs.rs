@@ -244,7 +244,7 @@ fn guarded(mode: u32) -> createhow3 {
 #[test]
 fn what_one_gateway_has_answered_the_other_shows() {
     in_world(1, async |world| {
-        let (_group, _servers, gates) = cluster(&world).await;
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
         let [one, two] = [
             Nfs::to(&world, &gates[0], 0).await,
             Nfs::to(&world, &gates[1], 0).await,
@@ -285,7 +285,7 @@ fn what_one_gateway_has_answered_the_other_shows() {
 #[test]
 fn directories_are_listed_page_by_page() {
     in_world(2, async |world| {
-        let (_group, _servers, gates) = cluster(&world).await;
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
         let [one, two] = [
             Nfs::to(&world, &gates[0], 0).await,
             Nfs::to(&world, &gates[1], 0).await,
@@ -327,7 +327,7 @@ fn directories_are_listed_page_by_page() {
 fn who_has_not_committed_learns_that_the_gateway_died() {
     for seed in 0..5 {
         in_world(30 + seed, async move |world| {
-            let (_group, _servers, gates) = cluster(&world).await;
+            let (_group, _servers, gates) = cluster::<2>(&world).await;
             let one = Nfs::to(&world, &gates[0], 0).await;
             let root = one.mount("/").await.unwrap();
             let file = one.create(&root, "f", guarded(0o644)).await.unwrap();
@@ -467,7 +467,7 @@ fn messages(gate: &Gate) -> u64 {
 #[test]
 fn who_holds_the_token_asks_nobody() {
     in_world(6, async |world| {
-        let (_group, _servers, gates) = cluster(&world).await;
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
         let [one, two] = [
             Nfs::to(&world, &gates[0], 0).await,
             Nfs::to(&world, &gates[1], 0).await,
@@ -538,7 +538,7 @@ async fn reply(stream: &mut weft_env::Stream) -> Vec<u8> {
 #[test]
 fn what_was_done_is_not_done_again_when_it_is_sent_again() {
     in_world(5, async |world| {
-        let (_group, _servers, gates) = cluster(&world).await;
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
         let one = Nfs::to(&world, &gates[0], 0).await;
         let root = one.mount("/").await.unwrap();
         let create = CREATE3args {
