@@ -50,6 +50,8 @@ impl Program for Callback {
             else {
                 panic!("{arguments:?}")
             };
+            // That of the client's own calls.
+            assert_eq!(arguments.minorversion, MINOR);
             self.0.0.borrow_mut().push(recall.clone());
             let sequence = CB_SEQUENCE4resok {
                 csr_sessionid: sequence.csa_sessionid,
@@ -71,6 +73,9 @@ impl Program for Callback {
         });
     }
 }
+
+/// The minor version that clients speak, where nothing else is said.
+const MINOR: u32 = 2;
 
 /// A number of its own.
 const CALLBACKS: u32 = 0x4000_0007;
@@ -108,7 +113,7 @@ impl Nfs4 {
         Nfs4 {
             connection: connecting.await.unwrap(),
             credential: user(uid),
-            minor: 2,
+            minor: MINOR,
             client: 0,
             session: [0; 16],
             sequence: Cell::new(0),

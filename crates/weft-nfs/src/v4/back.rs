@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A session's way back.
 pub(super) struct Back {
+    /// The minor version that the session's calls have, and so those back.
+    minor: u32,
     /// Of the client's program; the version is 1.
     program: Cell<u32>,
     credential: RefCell<Credential>,
@@ -35,8 +37,9 @@ fn credential(parameters: &[callback_sec_parms4]) -> Credential {
 }
 
 impl Back {
-    pub(super) fn new(program: u32, parameters: &[callback_sec_parms4]) -> Back {
+    pub(super) fn new(minor: u32, program: u32, parameters: &[callback_sec_parms4]) -> Back {
         Back {
+            minor,
             program: Cell::new(program),
             credential: RefCell::new(credential(parameters)),
             connection: RefCell::default(),
@@ -87,7 +90,7 @@ impl Back {
             });
             let arguments = CB_COMPOUND4args {
                 tag: bytes::Bytes::new(),
-                minorversion: 1,
+                minorversion: self.minor,
                 callback_ident: 0,
                 argarray: vec![sequence, operation.clone()],
             };

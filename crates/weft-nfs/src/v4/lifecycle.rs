@@ -91,7 +91,7 @@ impl Compound {
         }
         let attributes = agreed(&args.csa_fore_chan_attrs)?;
         let back = agreed(&args.csa_back_chan_attrs)?;
-        let way_back = Back::new(args.csa_cb_program, &args.csa_sec_parms);
+        let way_back = Back::new(self.minor, args.csa_cb_program, &args.csa_sec_parms);
         let is_bound = args.csa_flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
         if is_bound != 0 {
             way_back.bind(&self.connection);

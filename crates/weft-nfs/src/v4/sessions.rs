@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_call_is_done_once_and_told_again() {
-        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, &[]));
+        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, 1, &[]));
         let misordered = Err(nfsstat4::NFS4ERR_SEQ_MISORDERED);
         assert_eq!(session.begin(&call(0, 0), 1), misordered);
         assert_eq!(session.begin(&call(0, 2), 1), misordered);
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn not_all_calls_wait() {
-        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, &[]));
+        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, 1, &[]));
         let waits = session.wait();
         assert!(waits.is_some() && session.wait().is_none());
         drop(waits);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn numbers_of_calls_turn_over() {
-        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, &[]));
+        let session = Session::new([0; 16], 1, agreed(&asked()).unwrap(), Back::new(1, 1, &[]));
         session.slots.borrow_mut()[0].sequence = u32::MAX;
         assert_eq!(session.begin(&call(0, 0), 1), Ok(Begun::New));
     }
