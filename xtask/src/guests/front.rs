@@ -3,6 +3,12 @@
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// For so long the address may be nobody's.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between attempts to reach who has it.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Forwards connections to whom it leads to now.
 pub struct Front {
@@ -73,12 +79,19 @@ impl State {
         }
     }
 
-    /// A gateway that is away refuses, and so does the address: the client's connection is dropped.
+    /// An address that has moved from a gateway that is away is nobody's for a while: what is sent there is answered
+    /// as soon as it is another gateway's.
     fn connect(&self, client: TcpStream) {
-        // Held until both are in the list: who leads elsewhere cuts them, or we connect to the new one.
-        let target = self.target();
-        let Ok(server) = TcpStream::connect(*target) else {
-            return;
+        let begin = Instant::now();
+        let (server, _target) = loop {
+            // Held until both are in the list: who leads elsewhere cuts them, or we connect to the new one.
+            let target = self.target();
+            match TcpStream::connect(*target) {
+                Ok(server) => break (server, target),
+                Err(_) if begin.elapsed() > PATIENCE => return,
+                Err(_) => drop(target),
+            }
+            std::thread::sleep(PAUSE);
         };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         for (from, to) in [(&client, &server), (&server, &client)] {

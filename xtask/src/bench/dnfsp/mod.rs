@@ -110,8 +110,8 @@ fn judged(options: &DnfspOptions, medians: &[Line]) -> Vec<Line> {
     let most = options.files.iter().max().copied().unwrap_or_default();
     for line in medians {
         let first = medians.iter().find(|its| its.system == line.system);
+        all.push(line.clone());
         let Some(first) = first.filter(|first| first.case != line.case) else {
-            all.push(line.clone());
             continue;
         };
         let mut beside = line.beside(&first.case, first.value, None);
