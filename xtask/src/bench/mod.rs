@@ -55,6 +55,9 @@ enum What {
     /// NFS gateways: four clients write the same bytes in ever more files, each by a gateway of its own, beside the
     /// cluster's mount.
     Dnfsp(dnfsp::DnfspOptions),
+    /// One of its clients, in a node of the test bed.
+    #[command(hide = true)]
+    DnfspClient(dnfsp::ClientOptions),
 }
 
 /// What to compare, and how long.
@@ -126,5 +129,6 @@ pub fn run(command: BenchCommand) -> Outcome {
         What::Job(options) => job::run(&options),
         What::Mams(options) => mams::run(&options),
         What::Dnfsp(options) => dnfsp::run(&options),
+        What::DnfspClient(options) => dnfsp::client(&options),
     }
 }

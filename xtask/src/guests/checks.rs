@@ -17,6 +17,8 @@ const SHORT: Duration = Duration::from_secs(120);
 const LONG: Duration = Duration::from_secs(3600);
 /// Operations of fsx.
 const FSX_OPERATIONS: u32 = 20_000;
+/// A built checkout of the Connectathon's tests is named by this variable of the environment.
+const CTHON: &str = "WEFT_CTHON04";
 /// Records that each of the eight writers appends.
 const RECORDS: usize = 25;
 /// A gateway's death may keep a client waiting for that long: guests are slow.
@@ -47,7 +49,7 @@ const EXPECTED_FAILURES: [(&[&str], &str); 2] = [
 type Check = fn(&Ground<'_>, &str) -> Outcome;
 
 /// All of them, in the order in which they run.
-pub const CHECKS: [(&str, Check); 7] = [
+pub const CHECKS: [(&str, Check); 8] = [
     ("coherence", coherence),
     ("locks", locks),
     ("append", append),
@@ -55,6 +57,7 @@ pub const CHECKS: [(&str, Check); 7] = [
     ("build", build),
     ("failover", failover),
     ("pjdfstest", pjdfstest),
+    ("cthon", cthon),
 ];
 
 impl Ground<'_> {
@@ -362,6 +365,36 @@ fn failover(ground: &Ground<'_>, version: &str) -> Outcome {
         true => Ok(()),
         false => Err(format!("{kills} gateways killed, a pause of {longest} ms")),
     }
+}
+
+/// The Connectathon's tests, if a built checkout of them is named.
+fn cthon(ground: &Ground<'_>, version: &str) -> Outcome {
+    let Some(checkout) = std::env::var_os(CTHON).map(PathBuf::from) else {
+        println!("   left out: {CTHON} names no built checkout of cthon04");
+        return Ok(());
+    };
+    for group in ["basic", "general", "special", "lock"] {
+        if group == "lock" && version == "3" {
+            println!("   lock is left out: locks of version 3 are another protocol");
+            continue;
+        }
+        // Its scripts write beside themselves: a guest's own file system takes that.
+        let script = format!(
+            "rm -rf /mnt/a/ground/cthon; cd {}/{group} && \
+             NFSTESTDIR=/mnt/a/ground/cthon MNTOPTIONS=vers={version} sh ./runtests -t 2>&1",
+            checkout.display()
+        );
+        let (status, output) = ground.guests[0].status(&script, LONG)?;
+        let log = ground.run.join(format!("cthon-{group}-{version}.log"));
+        fs::write(&log, &output).map_err(|error| format!("{}: {error}", log.display()))?;
+        if status != 0 {
+            let last = output.lines().rev().take(6).collect::<Vec<_>>();
+            let last: Vec<&str> = last.into_iter().rev().collect();
+            return Err(format!("{group}: status {status}:\n{}", last.join("\n")));
+        }
+        println!("   {group} passed");
+    }
+    ground.on(0, "rm -rf /mnt/a/ground/cthon").map(drop)
 }
 
 /// POSIX calls, as far as NFS has them.

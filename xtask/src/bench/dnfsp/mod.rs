@@ -1,17 +1,21 @@
 //! `cargo xtask bench dnfsp`: many gateways in front of one cluster, measured as the authors of dNFSp did with theirs
-//! (docs/performance.md). All on loopback: gateways, servers and clients share the machine's processors, so that only
-//! ratios of one run say something.
+//! (docs/performance.md). On loopback gateways, servers and clients share the machine's processors, so that only ratios
+//! of one run say something; behind links of a rate, links are the limit.
 
+mod links;
 mod writers;
 
 use super::mams::plot::{Series, points};
 use super::report::{self, Line};
 use crate::cluster::{Cluster, build_weft, cannot_mount};
 use crate::run::Outcome;
-use clap::Args;
-use std::path::PathBuf;
+use crate::testbed::Rate;
+use clap::{Args, ValueEnum};
+use std::io::BufRead;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use writers::{Amount, Way, write};
+use writers::{Amount, Way, by_gateway, write};
 
 /// The name in the figures.
 const BENCH: &str = "dnfsp";
@@ -23,6 +27,15 @@ const GOAL: f64 = 1.15;
 /// What to measure, and how much of it.
 #[derive(Args)]
 pub struct DnfspOptions {
+    /// Which parts.
+    #[arg(long, alias = "part", value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
+    parts: Vec<Part>,
+    /// `links`, `gateways`: what each node's link carries each way.
+    #[arg(long, default_value = "100mbit")]
+    rate: Rate,
+    /// `links`, `gateways`: where the servers keep their data; a directory in it is made and removed.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// Bytes that each client writes, in MB.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     size: u64,
@@ -43,16 +56,49 @@ pub struct DnfspOptions {
     weft: Option<PathBuf>,
 }
 
-/// Figure 3: each client writes the same bytes in ever more files, by a gateway of its own, and beside it on the
-/// cluster's mount.
+/// A part of the benchmark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Part {
+    /// Figure 3 on loopback: each client writes the same bytes in ever more files, by a gateway of its own, and beside
+    /// it on the cluster's mount.
+    Files,
+    /// Figure 3 behind links of a rate. As root.
+    Links,
+    /// What four clients write in all by 1, 2 and 4 gateways, behind links. As root.
+    Gateways,
+}
+
+impl Part {
+    const ALL: [Part; 3] = [Part::Files, Part::Links, Part::Gateways];
+}
+
+/// Runs the parts and reports.
 ///
 /// # Errors
-/// If the cluster cannot be brought up, or a client fails.
+/// If a cluster cannot be brought up, or a client fails; what was measured before is reported.
 pub fn run(options: &DnfspOptions) -> Outcome {
     let weft = match &options.weft {
         Some(weft) => weft.clone(),
         None => build_weft()?,
     };
+    let mut lines = Vec::new();
+    let mut all = || -> Outcome {
+        options.parts.iter().try_for_each(|part| match part {
+            Part::Files => files(options, &weft, &mut lines),
+            Part::Links => links::files(options, &weft, &mut lines),
+            Part::Gateways => links::gateways(options, &weft, &mut lines),
+        })
+    };
+    let whole = all();
+    if !lines.is_empty() {
+        let lines = judged(options, &lines);
+        report::write(&lines, &options.report, options.json.as_deref())?;
+    }
+    whole
+}
+
+/// Figure 3 on loopback.
+fn files(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome {
     let home = tempfile::Builder::new().prefix("weft-").tempdir();
     let home = home.map_err(|error| format!("a directory for the cluster: {error}"))?;
     let (directory, mount) = (home.path().join("cluster"), home.path().join("mnt"));
@@ -61,11 +107,11 @@ pub fn run(options: &DnfspOptions) -> Outcome {
     let (cluster, is_mounted) = match cannot_mount() {
         None => {
             std::fs::create_dir(&mount).map_err(|error| format!("{}: {error}", mount.display()))?;
-            (Cluster::up(&weft, &directory, &mount, &more)?, true)
+            (Cluster::up(weft, &directory, &mount, &more)?, true)
         }
         Some(why) => {
             println!("the mount is left out: {why}");
-            (Cluster::up_unmounted(&weft, &directory, &more)?, false)
+            (Cluster::up_unmounted(weft, &directory, &more)?, false)
         }
     };
     let by_gateways = cluster.gateways(CLIENTS)?.into_iter().map(Way::Gateway);
@@ -91,11 +137,8 @@ pub fn run(options: &DnfspOptions) -> Outcome {
     cluster.down()?;
     let medians = report::medians(lines);
     draw(options, &systems, &medians)?;
-    report::write(
-        &judged(options, &medians),
-        &options.report,
-        options.json.as_deref(),
-    )
+    all.extend(medians);
+    Ok(())
 }
 
 fn line(system: &str, files: u64, took: Duration) -> Line {
@@ -104,14 +147,15 @@ fn line(system: &str, files: u64, took: Duration) -> Line {
     Line::of(BENCH, system, "4 clients write", &case, seconds, "s")
 }
 
-/// The figures, each but the first beside the first of its system.
-fn judged(options: &DnfspOptions, medians: &[Line]) -> Vec<Line> {
+/// The figures, and each time of many files beside that of the first number of files.
+fn judged(options: &DnfspOptions, lines: &[Line]) -> Vec<Line> {
     let mut all = Vec::new();
     let most = options.files.iter().max().copied().unwrap_or_default();
-    for line in medians {
-        let first = medians.iter().find(|its| its.system == line.system);
+    for line in lines {
         all.push(line.clone());
-        let Some(first) = first.filter(|first| first.case != line.case) else {
+        let is_alike = |its: &&Line| its.system == line.system && its.figure == line.figure;
+        let first = lines.iter().find(is_alike);
+        let Some(first) = first.filter(|first| first.case != line.case && line.unit == "s") else {
             continue;
         };
         let mut beside = line.beside(&first.case, first.value, None);
@@ -122,6 +166,49 @@ fn judged(options: &DnfspOptions, medians: &[Line]) -> Vec<Line> {
         all.push(beside);
     }
     all
+}
+
+/// A client of a gateway, for who starts it in a node: says `ready`, waits for a line, writes, says how long that took.
+#[derive(Args)]
+pub struct ClientOptions {
+    #[arg(long)]
+    gateway: SocketAddr,
+    /// Of its directory.
+    #[arg(long)]
+    name: String,
+    #[arg(long)]
+    bytes: u64,
+    #[arg(long)]
+    files: u64,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// What it was told.
+pub fn client(options: &ClientOptions) -> Outcome {
+    let amount = Amount {
+        bytes: options.bytes,
+        files: options.files,
+    };
+    let ready = || {
+        println!("ready");
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        read.map(drop)
+            .map_err(|error| format!("no word to begin: {error}"))
+    };
+    // The gateway may just be starting.
+    let address = options.gateway;
+    links::patiently(|| {
+        let reached = std::net::TcpStream::connect(address);
+        reached
+            .map(drop)
+            .map_err(|error| format!("gateway {address}: {error}"))
+    })?;
+    let took = by_gateway(address, &options.name, amount, ready)?;
+    println!("{{\"seconds\": {}}}", took.as_secs_f64());
+    Ok(())
 }
 
 fn draw(options: &DnfspOptions, systems: &[(&str, Vec<Way>)], medians: &[Line]) -> Outcome {

@@ -65,7 +65,10 @@ pub fn write(ways: &[Way], name: &str, amount: Amount) -> Result<Duration, Strin
             .map(|(number, way)| {
                 let (ready, name) = (&ready, format!("{name}-{number}"));
                 scope.spawn(move || match way {
-                    Way::Gateway(address) => by_gateway(*address, &name, amount, ready),
+                    Way::Gateway(address) => by_gateway(*address, &name, amount, || {
+                        ready.wait();
+                        Ok(())
+                    }),
                     Way::Mount(mount) => on_mount(&mount.join(name), amount, ready),
                 })
             })
@@ -96,24 +99,25 @@ fn on_mount(directory: &Path, amount: Amount, ready: &Barrier) -> Result<Duratio
     Ok(begin.elapsed())
 }
 
-fn by_gateway(
+/// Writes by a gateway, in a new directory, once `ready` has returned; how long that takes.
+///
+/// # Errors
+/// What the client was told.
+pub fn by_gateway(
     address: SocketAddr,
     directory: &str,
     amount: Amount,
-    ready: &Barrier,
+    ready: impl FnOnce() -> Result<(), String>,
 ) -> Result<Duration, String> {
-    let directory = directory.to_owned();
-    let ran = std::thread::scope(|_| {
-        weft_env::real::run(|env| async move {
-            let client = Client::connect(&env, address, &directory).await;
-            ready.wait();
-            let client = client?;
-            let begin = Instant::now();
-            for number in 0..amount.files {
-                client.write_file(number, amount).await?;
-            }
-            Ok(begin.elapsed())
-        })
+    let ran = weft_env::real::run(|env| async move {
+        let client = Client::connect(&env, address, directory).await;
+        ready()?;
+        let client = client?;
+        let begin = Instant::now();
+        for number in 0..amount.files {
+            client.write_file(number, amount).await?;
+        }
+        Ok(begin.elapsed())
     });
     ran.map_err(|error| error.to_string())?
 }

@@ -1,0 +1,177 @@
+//! The same behind links of a rate, in name spaces of the network: there links are the limit, as they were where the
+//! paper measured, and each gateway has its own.
+
+use super::writers::Amount;
+use super::{BENCH, CLIENTS, DnfspOptions};
+use crate::bench::bed_of;
+use crate::bench::client::Client;
+use crate::bench::report::Line;
+use crate::run::Outcome;
+use crate::testbed::{Bed, Cluster, Seat};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Where a gateway listens.
+const PORT: u16 = 2049;
+/// A gateway that does not serve by then has failed.
+const UP_PATIENCE: Duration = Duration::from_secs(30);
+/// Data servers of figure 3.
+const SERVERS: usize = 4;
+/// As many as are not the limit of four gateways: each byte comes to two of them.
+const SERVERS_MANY: usize = 8;
+
+/// Figure 3 behind links.
+///
+/// # Errors
+/// If no bed can be made, or a client fails.
+pub fn files(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outcome {
+    let mut bed = bed(options, weft)?;
+    let behind = Behind::start(&mut bed, weft, "files", (SERVERS, CLIENTS))?;
+    for files in &options.files {
+        let amount = Amount {
+            bytes: options.size * 1_000_000,
+            files: *files,
+        };
+        let took = behind.write(&bed, &format!("files-{files}"), amount)?;
+        let case = format!("{files} files each");
+        let seconds = took.as_secs_f64();
+        println!("behind links, {files} files: {seconds:.2} s");
+        let figure = format!("4 clients write behind links of {}", options.rate);
+        lines.push(Line::of(BENCH, "4 gateways", &figure, &case, seconds, "s"));
+    }
+    behind.stop(&mut bed)
+}
+
+/// What four clients write in all by 1, 2 and 4 gateways.
+///
+/// # Errors
+/// As [`files`].
+pub fn gateways(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outcome {
+    let mut bed = bed(options, weft)?;
+    let amount = Amount {
+        bytes: options.size * 1_000_000,
+        files: 4,
+    };
+    let mut alone = None;
+    for gateways in [1, 2, 4] {
+        let name = format!("by-{gateways}");
+        let behind = Behind::start(&mut bed, weft, &name, (SERVERS_MANY, gateways))?;
+        let took = behind.write(&bed, &name, amount);
+        behind.stop(&mut bed)?;
+        let rate = amount.bytes as f64 * CLIENTS as f64 / took?.as_secs_f64() / 1e6;
+        println!("behind links, {gateways} gateways: {rate:.1} MB/s");
+        let figure = format!(
+            "4 clients write, by gateways, behind links of {}",
+            options.rate
+        );
+        let case = format!("{gateways} gateways");
+        let line = Line::of(BENCH, "weft", &figure, &case, rate, "MB/s");
+        let first = *alone.get_or_insert(rate);
+        if gateways > 1 {
+            lines.push(line.beside("1 gateway", first, Some(0.9 * gateways as f64)));
+        }
+        lines.push(line);
+    }
+    Ok(())
+}
+
+fn bed(options: &DnfspOptions, weft: &Path) -> Result<Bed, String> {
+    let dir = options.dir.as_deref();
+    let (mut bed, _) = bed_of(dir, Some(weft), options.rate, [SERVERS_MANY, CLIENTS])?;
+    for gateway in 0..CLIENTS {
+        bed.add(&format!("g{gateway}"), Some(options.rate))?;
+    }
+    Ok(bed)
+}
+
+/// A cluster, with gateways in nodes of their own.
+struct Behind {
+    cluster: Cluster,
+    gateways: usize,
+}
+
+impl Behind {
+    fn start(
+        bed: &mut Bed,
+        weft: &Path,
+        name: &str,
+        (servers, gateways): (usize, usize),
+    ) -> Result<Behind, String> {
+        let nodes: Vec<String> = (0..servers).map(|server| format!("s{server}")).collect();
+        let seats = Seat::pairs(&nodes);
+        let cluster = Cluster::start(bed, weft, name, "meta", &seats, false, true)?;
+        let behind = Behind { cluster, gateways };
+        for gateway in 0..gateways {
+            behind.start_gateway(bed, weft, &format!("g{gateway}"))?;
+        }
+        Ok(behind)
+    }
+
+    fn start_gateway(&self, bed: &mut Bed, weft: &Path, node: &str) -> Outcome {
+        let config = bed.directory().join(format!("{node}.toml"));
+        let address = bed.address(node)?;
+        let settings = format!(
+            "listen = \"{address}:{PORT}\"\n\
+             [[export]]\npath = \"/\"\n[[export.rule]]\nclients = [\"*\"]\nsquash = \"none\"\n{}",
+            self.cluster.client_settings()
+        );
+        fs::write(&config, settings).map_err(|error| format!("{}: {error}", config.display()))?;
+        let config = config.to_string_lossy().into_owned();
+        bed.start(
+            node,
+            node,
+            weft,
+            vec!["nfs".into(), "--config".into(), config],
+        )
+    }
+
+    fn stop(self, bed: &mut Bed) -> Outcome {
+        for gateway in 0..self.gateways {
+            bed.end(&format!("g{gateway}"), false)?;
+        }
+        self.cluster.stop(bed)
+    }
+
+    /// All clients write at the same time, each by its gateway; the time of the slowest.
+    fn write(&self, bed: &Bed, name: &str, amount: Amount) -> Result<Duration, String> {
+        let mut clients = Vec::new();
+        for client in 0..CLIENTS {
+            let gateway = bed.address(&format!("g{}", client % self.gateways))?;
+            let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+            let mut command = bed.command(&format!("c{client}"), own)?;
+            command.args(["bench", "dnfsp-client"]);
+            command.args(["--gateway", &format!("{gateway}:{PORT}")]);
+            command.args(["--name", &format!("{name}-{client}")]);
+            command.args(["--bytes", &amount.bytes.to_string()]);
+            command.args(["--files", &amount.files.to_string()]);
+            clients.push(Client::start(command)?);
+        }
+        clients.iter_mut().try_for_each(Client::wait_ready)?;
+        clients.iter_mut().try_for_each(Client::go)?;
+        let mut longest = Duration::ZERO;
+        for client in &mut clients {
+            let line = client.line()?;
+            let said: Value = serde_json::from_str(&line)
+                .map_err(|error| format!("a client said {line:?}: {error}"))?;
+            let seconds = said["seconds"].as_f64();
+            let seconds = seconds.ok_or_else(|| format!("a client said {line:?}"))?;
+            longest = longest.max(Duration::from_secs_f64(seconds));
+        }
+        Ok(longest)
+    }
+}
+
+/// Tries for a while, since a gateway may just be starting.
+pub fn patiently<T>(mut attempt: impl FnMut() -> Result<T, String>) -> Result<T, String> {
+    let begin = Instant::now();
+    loop {
+        match attempt() {
+            Err(_) if begin.elapsed() < UP_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            done => return done,
+        }
+    }
+}
