@@ -125,6 +125,12 @@ impl Client {
         all.map(|session| (session.group, session.id())).collect()
     }
 
+    /// The id of the session with the group that an inode belongs to; 0 while there is none.
+    pub fn session_of(&self, ino: u64) -> u64 {
+        let session = self.0.sessions.with(self.0.group_of(ino));
+        session.map_or(0, |session| session.id())
+    }
+
     /// The replica group that an inode belongs to, by what this client knows of the slots.
     pub fn group_of(&self, ino: u64) -> u32 {
         self.0.group_of(ino)
@@ -565,6 +571,48 @@ impl Client {
     /// Dropping the future gives up waiting (the caller answers EINTR).
     pub async fn setlk(&self, cred: &Cred, ino: u64, lock: FileLock, wait: bool) -> Result<()> {
         self.0.setlk(cred, ino, lock, wait).await
+    }
+
+    // ---- on behalf of others ----
+
+    /// Takes over a lock that the same owner, on whose behalf it is, has by way of another client, or had by way of a
+    /// session of this one that is over.
+    ///
+    /// # Errors
+    /// ENOENT: it has no such lock any more, or not all of it.
+    pub async fn reclaim_lock(&self, ino: u64, lock: FileLock) -> Result<()> {
+        self.0.reclaim_lock(ino, lock).await
+    }
+
+    /// Notes on whose behalf a file is open, for what, and what others are denied; or that it is not open any more.
+    ///
+    /// # Errors
+    /// EAGAIN: somebody else has it open in a way that excludes that. ENOENT: what is to be reclaimed is not there.
+    /// ESTALE: the file is gone.
+    pub async fn set_open(&self, open: SetOpen) -> Result<()> {
+        self.0.set_open(open).await
+    }
+
+    /// Somebody has by way of this client all that it wants of what was kept for it: the rest may go.
+    ///
+    /// # Errors
+    /// Of the first group that could not be told: there it goes in its time.
+    pub async fn drop_kept(&self, behalf: u64) -> Result<()> {
+        self.0.drop_kept(behalf).await
+    }
+
+    /// Somebody who has the file open may deny others something, by what the last lease on it said: who opens it on
+    /// behalf of anybody says so by [`Client::set_open`].
+    pub fn is_denied(&self, ino: u64) -> bool {
+        let node = self.0.nodes.get(ino);
+        node.is_none_or(|node| node.state.borrow().denied)
+    }
+
+    /// The part of the service that keeps an inode can be asked now: the session with it is not being taken up or
+    /// opened anew.
+    pub fn can_ask(&self, ino: u64) -> bool {
+        let session = self.0.sessions.with(self.0.group_of(ino));
+        session.is_some_and(|session| session.current().is_some())
     }
 
     // ---- tools ----

@@ -249,6 +249,7 @@ impl Core {
                 }
             };
             if good {
+                node.state.borrow_mut().denied = lease.denied;
                 node.wake.notify_waiters();
             }
             granted |= good && lease.ino == of;

@@ -69,7 +69,9 @@ impl Core {
             })
             .await?;
         };
-        if attr.nlink == 0 && !node.is_kept_for(self.session_of(ino).id()) {
+        // Or it was taken over from another client that had it open (`Core::set_open`).
+        let is_kept = node.is_kept_for(self.session_of(ino).id()) || node.state.borrow().orphan;
+        if attr.nlink == 0 && !is_kept {
             // It lives as long as others have it open, and the service would not know of this one.
             return Err(Errno(libc::ESTALE));
         }

@@ -131,6 +131,7 @@ impl Session {
             name: self.name.clone(),
             ended: self.ended.get(),
             term_ms: self.asked_term_ms,
+            keep_ms: self.keep_ms,
             ..SessionRequest::default()
         };
         request.siblings = core.sessions.siblings(self.group);

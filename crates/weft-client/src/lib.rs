@@ -13,6 +13,7 @@ mod access;
 mod announced;
 mod api;
 mod attrs;
+mod behalf;
 mod changes;
 mod copies;
 mod core;

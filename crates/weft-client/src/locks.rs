@@ -54,6 +54,13 @@ impl Locks {
             || self.waiting.borrow().keys().any(|ino| of(*ino))
     }
 
+    /// A lock is asked for.
+    pub fn note(&self, ino: u64, lock: &FileLock) {
+        let mut owners = self.owners.borrow_mut();
+        let of_inode = owners.entry(ino).or_default();
+        of_inode.insert((lock.flock, lock.owner));
+    }
+
     fn may_hold(&self, ino: u64, flock: bool, owner: u64) -> bool {
         self.owners
             .borrow()
@@ -87,14 +94,11 @@ impl Core {
             ino,
             lock: Some(lock),
             wait,
+            ..SetLock::default()
         });
         let unlocks = lock.kind == file_lock::Kind::Unlock as i32;
         if !unlocks {
-            let mut owners = self.locks.owners.borrow_mut();
-            owners
-                .entry(ino)
-                .or_default()
-                .insert((lock.flock, lock.owner));
+            self.locks.note(ino, &lock);
         }
         let (reply, _) = self.change_at(ino, cred, set, false).await?;
         match reply.reply.map_or(0, |reply| reply.failure_errno) {
@@ -162,6 +166,7 @@ impl Core {
             start: 0,
             last: u64::MAX,
             pid: 0,
+            ..FileLock::default()
         };
         match self.try_lock(Cred::default(), ino, unlock, false).await {
             // The locks of a file that is gone went with it: that it is closed may have been heard first.

@@ -137,6 +137,8 @@ pub(crate) struct NodeState {
     pub is_announcing: bool,
     /// Written since the last sync to disk.
     pub unsynced: bool,
+    /// As the last lease said: somebody denies others something of it.
+    pub denied: bool,
     /// Unlinked while open here: the last close tells the server.
     pub orphan: bool,
     /// A revocation that is not answered yet says that the last name goes.

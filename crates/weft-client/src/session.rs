@@ -52,6 +52,7 @@ pub(crate) struct Session {
     pub(super) name: String,
     /// Milliseconds; 0: as the service likes.
     pub(super) asked_term_ms: u64,
+    pub(super) keep_ms: u64,
     patience: Duration,
     pub(super) link: RefCell<Option<Link>>,
     /// The session's id; 0 while none is open.
@@ -154,6 +155,7 @@ impl Session {
             local,
             name: settings.name.clone(),
             asked_term_ms: settings.session_term_ms,
+            keep_ms: settings.session_keep_ms,
             patience: Duration::from_millis(settings.patience_ms),
             link: RefCell::default(),
             id: Cell::new(0),

@@ -15,6 +15,9 @@ pub struct Settings {
     /// How long what this client holds stays its own if it is not heard of, in milliseconds, at least 500: shorter
     /// than the service's own term, so that who takes its place waits less. 0: that.
     pub session_term_ms: u64,
+    /// How long what this client holds on behalf of others is kept for them after its session has ended, in milliseconds;
+    /// at most 10 minutes. 0: not at all.
+    pub session_keep_ms: u64,
     /// How long an operation waits for servers that do not serve before it fails with EIO.
     pub patience_ms: u64,
     /// Bytes written by applications that may wait here for the data servers.
@@ -49,6 +52,7 @@ impl Default for Settings {
             cluster_id: String::new(),
             name: String::new(),
             session_term_ms: 0,
+            session_keep_ms: 0,
             patience_ms: 60_000,
             write_buffer_bytes: 256 << 20,
             write_window_bytes: 16 << 20,

@@ -265,6 +265,7 @@ impl Core {
         let closing = op::Op::CloseSession(proto::CloseSession {
             session: id,
             clean: true,
+            ..proto::CloseSession::default()
         });
         let goodbye = session.change(self, Cred::default(), closing, false);
         let said = self.within(GOODBYE_PATIENCE, async move { goodbye.await.map(drop) });

@@ -4,7 +4,7 @@ use futures_util::future::LocalBoxFuture;
 use weft_wire::proto;
 
 pub use weft_wire::proto::file_lock::Kind as LockKind;
-pub use weft_wire::proto::{Attr, Cred, FileKind, FileLock, Policy, Time};
+pub use weft_wire::proto::{Attr, Cred, FileKind, FileLock, Policy, SetOpen, Time};
 
 /// The answer an application gets: a Linux errno.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

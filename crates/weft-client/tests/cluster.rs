@@ -781,6 +781,7 @@ fn locks_are_waited_for_across_clients() {
             start: 0,
             last: 99,
             pid: 7,
+            ..FileLock::default()
         };
         let (unlock, shared, exclusive) = (0, 1, 2);
         a.setlk(&root(), ino, lock(exclusive, 1), false)
@@ -843,6 +844,7 @@ fn locks_that_wait_in_a_circle_are_refused_unless_one_gives_up() {
             start,
             last: start,
             pid: 7,
+            ..FileLock::default()
         };
         let cred = root();
         let set = async |client: &Client, start, wait| {

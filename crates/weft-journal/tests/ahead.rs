@@ -22,7 +22,10 @@ fn location() -> Location {
 
 fn batch(sn: u64, bytes: usize) -> Batch {
     let name = "x".repeat(bytes);
-    let op = Some(op::Op::OpenSession(OpenSession { name }));
+    let op = Some(op::Op::OpenSession(OpenSession {
+        name,
+        ..OpenSession::default()
+    }));
     let entry = Entry {
         op: Some(Op { op }),
         ..Entry::default()

@@ -31,7 +31,10 @@ fn batch(sn: u64, epoch: u64) -> Batch {
     let length = (sn * 7919 % 700) as usize;
     let name = format!("{sn} {}", "x".repeat(length));
     let op = Op {
-        op: Some(op::Op::OpenSession(OpenSession { name })),
+        op: Some(op::Op::OpenSession(OpenSession {
+            name,
+            ..OpenSession::default()
+        })),
     };
     let entry = Entry {
         random: sn,

@@ -38,7 +38,10 @@ fn batch((sn, epoch): Id) -> Batch {
     let length = ((sn * 7919 + epoch * 131) % 1500) as usize;
     let name = format!("{sn} {epoch} {}", "x".repeat(length));
     let op = Op {
-        op: Some(op::Op::OpenSession(OpenSession { name })),
+        op: Some(op::Op::OpenSession(OpenSession {
+            name,
+            ..OpenSession::default()
+        })),
     };
     let entry = Entry {
         random: sn,

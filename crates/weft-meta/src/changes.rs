@@ -26,6 +26,7 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
     };
     match op {
         Op::SetLock(op) => inos.push(Ino(op.ino)),
+        Op::SetOpen(op) => inos.push(Ino(op.ino)),
         Op::DropLease(op) => inos.push(Ino(op.ino)),
         Op::TrimDone(op) => inos.push(Ino(op.ino)),
         Op::Orphan(op) => inos.push(Ino(op.ino)),
@@ -40,7 +41,9 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         Op::Relayout(op) => inos.push(Ino(op.ino)),
         Op::OpenSession(_) | Op::Receive(_) | Op::Discard(_) | Op::TakeNumbers(_) => {}
         op if crate::checkpoints::is_entry(op) => {}
-        Op::CloseSession(_) | Op::Give(_) | Op::Own(_) | Op::Adopt(_) => return false,
+        Op::CloseSession(_) | Op::DropKept(_) | Op::Give(_) | Op::Own(_) | Op::Adopt(_) => {
+            return false;
+        }
         _ => inos.extend(state.touches(entry).iter().map(|touch| touch.ino)),
     }
     true
@@ -52,6 +55,8 @@ fn gives_back(op: &Op) -> bool {
         Op::Release(_) | Op::DropLease(_) => true,
         Op::Setattr(op) => op.owed,
         Op::SetLock(op) => op.lock.is_some_and(|lock| lock.kind() == Kind::Unlock),
+        Op::SetOpen(op) => op.access | op.deny | op.kept == 0,
+        Op::DropKept(_) => true,
         _ => false,
     }
 }
@@ -243,6 +248,7 @@ pub(crate) fn change(
         .as_ref()
         .is_some_and(|asked| core.shares(asked, session));
     journaled(&mut entry, shares);
+    let left = left_behind(meta, core, session, &mut entry);
     let owed = core.owed_by_sharer(&entry);
     let lock = match entry.op.as_ref().and_then(|op| op.op.as_ref()) {
         Some(Op::SetLock(lock)) => Some(*lock),
@@ -271,6 +277,9 @@ pub(crate) fn change(
     }
     if let Some(ino) = drops {
         core.ranges.remove(ino, session);
+    }
+    if let Some(Left { locked, kept }) = left.filter(|_| reply.failure_errno == 0) {
+        crate::remnants::wake(meta, core, &locked, &kept);
     }
     if let Some(ino) = releases {
         meta.take_from(core, ino, session);
@@ -395,6 +404,41 @@ fn journaled(entry: &mut Entry, shares: bool) {
     }
 }
 
+/// What others may go on with when this entry has taken from what is kept of sessions that have ended.
+struct Left {
+    locked: Vec<Ino>,
+    kept: Vec<Ino>,
+}
+
+/// Says what an entry drops that is kept of sessions that have ended.
+fn left_behind(
+    meta: &Meta,
+    core: &mut Core,
+    session: SessionId,
+    entry: &mut Entry,
+) -> Option<Left> {
+    match entry.op.as_mut().and_then(|op| op.op.as_mut())? {
+        Op::DropKept(drop) => {
+            crate::remnants::complete(core, session, drop, meta.env.now());
+            let remnants = drop.sessions.iter().copied().map(SessionId);
+            let mut left = Left {
+                locked: Vec::new(),
+                kept: Vec::new(),
+            };
+            for remnant in remnants {
+                left.locked.extend(core.state.locks_of(remnant));
+                left.kept.extend(core.state.kept_by(remnant));
+            }
+            Some(left)
+        }
+        Op::SetOpen(open) if open.reclaim => Some(Left {
+            locked: Vec::new(),
+            kept: vec![Ino(open.ino)],
+        }),
+        _ => None,
+    }
+}
+
 impl Meta {
     /// The reply that opens a file has left: who waits for that to take its name away goes on.
     fn told_opened(self: &Rc<Self>, core: &mut Core, opened: Option<Ino>, session: SessionId) {
@@ -492,6 +536,9 @@ pub(crate) fn conflicts(
     let mut first = None;
     for touch in touched {
         let only_looks = looked_at.is_some_and(|parent| parent != touch.ino);
+        if core.state.is_kept_from(touch.ino, !only_looks) {
+            first = first.or(Some(Conflict::Inode(touch.ino)));
+        }
         let to = if only_looks {
             LeaseMode::LeaseRead
         } else {

@@ -14,6 +14,7 @@ use crate::sessions::Stage;
 use crate::settle::ORDER_PATIENCE;
 use std::rc::Rc;
 use std::time::Duration;
+use weft_env::Mono;
 use weft_rpc::Payload;
 use weft_types::{SessionId, Sn};
 use weft_wire::proto::{self, FenceRequest, op};
@@ -53,7 +54,7 @@ pub(crate) async fn run(meta: Rc<Meta>) {
             .filter(|(_, live)| live.deadline + live.term / MARGIN_DIVISOR < now)
             .map(|(session, _)| *session)
             .collect();
-        let asked_before = weft_env::Mono(now.0.saturating_sub((term + margin).as_nanos() as u64));
+        let asked_before = Mono(now.0.saturating_sub((term + margin).as_nanos() as u64));
         for session in core.leases.silent_since(asked_before) {
             refuse_session(core, session);
         }
@@ -128,13 +129,24 @@ impl Meta {
         session: SessionId,
         clean: bool,
     ) -> Sn {
-        let locked = core.state.locks_of(session);
+        let mut locked = core.state.locks_of(session);
         let mut concerned = core.state.write_leases_of(session);
+        let live = core.sessions.get(&session);
+        // A term before its deadline.
+        let last_heard = live.map_or(Mono(0), |live| {
+            Mono(live.deadline.0.saturating_sub(live.term.as_nanos() as u64))
+        });
         let close = proto::CloseSession {
             session: session.0,
             clean,
+            // A gateway's clients may come to another one, or to its next life.
+            keep: core.state.keep_ms(session) > 0,
+            gone: core.gone.take(session, last_heard),
         };
         let (_, sn) = self.apply_own(core, op::Op::CloseSession(close));
+        let still_locked = core.state.locks_of(session);
+        locked.retain(|ino| still_locked.binary_search(ino).is_err());
+        crate::remnants::count(self, core, session);
         core.sessions.remove(&session);
         core.ranges.session_ended(session, |_| false);
         core.jobs.session_ended(session);

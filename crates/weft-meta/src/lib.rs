@@ -26,6 +26,7 @@ mod partition;
 mod ranges;
 mod reads;
 mod reign;
+mod remnants;
 mod repair;
 mod revocations;
 mod server;

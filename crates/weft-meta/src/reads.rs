@@ -93,6 +93,9 @@ fn owned_elsewhere(
         return None;
     }
     let ino = ino_of(inode);
+    if core.state.is_kept_from(ino, lease == LeaseMode::LeaseWrite) {
+        return Some(Conflict::Inode(ino));
+    }
     match lease {
         LeaseMode::LeaseNone => meta.hear(core, ino, session, since),
         LeaseMode::LeaseShared => meta.share(core, ino, session, since),

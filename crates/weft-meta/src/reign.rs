@@ -13,6 +13,7 @@ use crate::metrics::Metrics;
 use crate::pairs::Pairs;
 use crate::partition::{self, Links, Running};
 use crate::ranges::Ranges;
+use crate::remnants::Gone;
 use crate::revocations::Parking;
 use crate::sessions::Live;
 use crate::settle::Settling;
@@ -83,6 +84,8 @@ pub(crate) struct Core {
     /// Sessions of an earlier reign that are neither back nor ending.
     pub away: usize,
     pub lock_waiters: LockWaiters,
+    /// Who has come to another gateway.
+    pub gone: Gone,
     pub pairs: Pairs,
     pub jobs: Jobs,
     /// Transactions that are under way.
@@ -157,6 +160,7 @@ impl Meta {
             spreading: BTreeSet::new(),
             splits: epoch.0 << SEQ_EPOCH_SHIFT,
             lock_waiters: LockWaiters::default(),
+            gone: Gone::default(),
             view,
             metrics: metrics.clone(),
             last_time,
@@ -197,6 +201,7 @@ impl Meta {
         if slots::are_several(&meta.core.borrow()) {
             slots::begin(&meta);
         }
+        crate::remnants::begin(&meta);
         meta.spawn("session clock", crate::expiry::run(meta.clone()));
         match is_first {
             true => meta.spawn("pair clock", crate::pairs::run_clock(meta.clone())),

@@ -310,6 +310,7 @@ impl Meta {
         if core.settling.has(ino)
             || core.parking.is_claimed(ino, span)
             || core.leases.is_revoking(ino, but)
+            || core.state.is_kept_from(ino, write)
         {
             return Some(Conflict::Inode(ino));
         }
@@ -605,6 +606,7 @@ impl Meta {
         ino: Ino,
         session: SessionId,
     ) -> Option<Lease> {
+        let denied = core.state.is_denied(ino);
         let lease = |mode, seq| Lease {
             ino: ino.0,
             mode: mode as i32,
@@ -616,6 +618,7 @@ impl Meta {
                 u64::MAX
             },
             write: false,
+            denied,
         };
         if core.settling.has(ino)
             || core.slots.is_frozen(ino.slot())
@@ -633,6 +636,9 @@ impl Meta {
         }
         if core.leases.is_disputed(ino) || core.parking.wants(ino) || core.locked_by(ino).is_some()
         {
+            return None;
+        }
+        if core.state.is_kept_from(ino, false) {
             return None;
         }
         let (mode, (seq, too_many)) = match core.state.is_shared(ino) {
@@ -688,6 +694,7 @@ impl Meta {
             start: granted.start,
             end: granted.end,
             write,
+            denied: core.state.is_denied(ino),
         }
     }
 }

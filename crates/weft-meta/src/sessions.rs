@@ -3,6 +3,7 @@
 
 use crate::ranges::{self, Kept};
 use crate::reign::{Core, Meta, ROOT};
+use crate::remnants::KEEP_MAX;
 use crate::slots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -78,13 +79,13 @@ impl Live {
         }
     }
 
-    /// The sessions that were open when this reign began.
+    /// The sessions that were open when this reign began. `own`: the service's term.
     pub(crate) fn of_earlier_reign(
         state: &State,
-        term: Duration,
+        own: Duration,
         now: Mono,
     ) -> BTreeMap<SessionId, Live> {
-        let live = |_| Live {
+        let live = |term: Duration| Live {
             connection: None,
             term,
             deadline: now + term,
@@ -96,7 +97,7 @@ impl Live {
         };
         state
             .sessions()
-            .map(|summary| (summary.session, live(())))
+            .map(|summary| (summary.session, live(self::term(own, summary.term_ms))))
             .collect()
     }
 }
@@ -205,11 +206,15 @@ fn open(
     if core.sessions.len() >= SESSIONS_MAX {
         return replier.fail(Failed::Unavailable("too many sessions are open".into()));
     }
-    let open = proto::OpenSession { name: request.name };
+    let open = proto::OpenSession {
+        name: request.name,
+        keep_ms: request.keep_ms.min(KEEP_MAX.as_millis() as u64),
+        term_ms: request.term_ms,
+    };
     let name = open.name.clone();
     let (reply, sn) = meta.apply_own(core, op::Op::OpenSession(open));
     let session = SessionId(reply.session);
-    let term = term(meta, request.term_ms);
+    let term = term(meta.settings.session_term(), request.term_ms);
     attach(meta, core, connection, session, term);
     // It has sent nothing yet.
     let now: Vec<PairEpoch> = core
@@ -236,9 +241,8 @@ fn open(
     });
 }
 
-/// The term of a session whose client asks for one.
-fn term(meta: &Meta, asked_ms: u64) -> Duration {
-    let own = meta.settings.session_term();
+/// The term of a session whose client asks for one. `own`: the service's.
+fn term(own: Duration, asked_ms: u64) -> Duration {
     match asked_ms {
         0 => own,
         asked => Duration::from_millis(asked).clamp(SHORTEST_TERM.min(own), own),
@@ -297,7 +301,7 @@ fn take_up(
         _ => return replier.fail(Failed::Fenced("the session has ended".into())),
     }
     let was_back = core.sessions.get(&session).is_some_and(|live| live.is_back);
-    let term = term(meta, request.term_ms);
+    let term = term(meta.settings.session_term(), request.term_ms);
     attach(meta, core, connection, session, term);
     if let Some(live) = core.sessions.get_mut(&session) {
         live.settles(&request.settled);

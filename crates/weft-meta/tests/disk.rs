@@ -144,6 +144,7 @@ fn what_is_given_back_is_not_refused_for_want_of_room() {
                 ino,
                 lock: Some(lock),
                 wait: false,
+                ..SetLock::default()
             })
         };
         client.done(set(file_lock::Kind::Exclusive)).await;

@@ -421,6 +421,7 @@ fn a_session_that_is_not_renewed_ends_and_its_locks_are_free() {
                     ..Default::default()
                 }),
                 wait: false,
+                ..SetLock::default()
             })
         };
         a.done(lock(1)).await;

@@ -192,6 +192,7 @@ fn a_session_that_says_goodbye_is_gone() {
         let goodbye = op::Op::CloseSession(CloseSession {
             session,
             clean: true,
+            ..CloseSession::default()
         });
         client.done(goodbye).await;
         let fenced = failed(client.lookup(1, "x").await.unwrap_err());

@@ -210,6 +210,7 @@ pub fn file_lock(lock: &LockIn) -> Result<FileLock> {
             lock.end
         },
         pid: lock.pid,
+        ..FileLock::default()
     })
 }
 

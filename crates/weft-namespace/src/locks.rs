@@ -30,6 +30,20 @@ pub(crate) struct Range {
     pub owner: Owner,
     pub exclusive: bool,
     pub pid: u32,
+    /// On whose behalf the session holds it; 0: nobody's.
+    pub behalf: u64,
+}
+
+impl Range {
+    /// Held by the same owner on behalf of the same, perhaps by way of another session.
+    fn is_same_owners(&self, other: &Range) -> bool {
+        let is_one = self.behalf != 0 && self.behalf == other.behalf;
+        self.owner == other.owner || is_one && self.owner.owner == other.owner.owner
+    }
+
+    fn overlaps(&self, other: &Range) -> bool {
+        self.start <= other.last && other.start <= self.last
+    }
 }
 
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -69,6 +83,7 @@ impl Wanted {
             owner,
             exclusive,
             pid: lock.pid,
+            behalf: lock.behalf,
         };
         Ok(Wanted {
             kind,
@@ -79,10 +94,9 @@ impl Wanted {
 
     fn is_hindered_by(&self, held: &Range) -> bool {
         self.kind != Kind::Unlock
-            && held.owner != self.range.owner
+            && !held.is_same_owners(&self.range)
             && (held.exclusive || self.range.exclusive)
-            && held.start <= self.range.last
-            && self.range.start <= held.last
+            && held.overlaps(&self.range)
     }
 }
 
@@ -99,6 +113,7 @@ impl Range {
             start: self.start,
             last: self.last,
             pid: self.pid,
+            behalf: self.behalf,
         }
     }
 }
@@ -119,6 +134,7 @@ impl Locks {
             owner: *owner,
             exclusive: *exclusive,
             pid: *pid,
+            behalf: 0,
         })
     }
 
@@ -169,8 +185,10 @@ impl Locks {
                 kept.push(held);
                 continue;
             }
-            let alike = wanted.kind != Kind::Unlock && held.exclusive == new.exclusive;
-            let overlaps = held.start <= new.last && new.start <= held.last;
+            let alike = wanted.kind != Kind::Unlock
+                && held.exclusive == new.exclusive
+                && held.behalf == new.behalf;
+            let overlaps = held.overlaps(&new);
             let touches = held.last.checked_add(1) == Some(new.start)
                 || new.last.checked_add(1) == Some(held.start);
             if alike && (overlaps || touches) {
@@ -200,6 +218,73 @@ impl Locks {
         kept.sort_unstable();
         self.ranges = kept;
         gained
+    }
+
+    /// Takes over what the owner, on whose behalf it is, holds of the wanted range by way of other sessions. None: that
+    /// and what it holds already is not all of the range, or less than is wanted. Else the sessions that had it.
+    pub(crate) fn reclaim(&mut self, wanted: &Wanted) -> Option<Vec<SessionId>> {
+        let new = wanted.range;
+        let is_enough = |held: &Range| {
+            held.is_same_owners(&new) && (held.exclusive || !new.exclusive) && held.overlaps(&new)
+        };
+        let mut next = Some(new.start);
+        let mut having: Vec<SessionId> = Vec::new();
+        // By start; of several sessions they may overlap.
+        let mut held: Vec<Range> = self.ranges.iter().copied().filter(is_enough).collect();
+        held.sort_unstable_by_key(|range| range.start);
+        for range in held {
+            having.push(range.owner.session);
+            match next {
+                Some(at) if range.start <= at => {
+                    next = match range.last.checked_add(1) {
+                        Some(after) if after > at => Some(after),
+                        Some(_) => next,
+                        None => None,
+                    };
+                }
+                _ => {}
+            }
+        }
+        if next.is_some_and(|next| next <= new.last) {
+            return None;
+        }
+        having.sort_unstable();
+        having.dedup();
+        having.retain(|session| *session != new.owner.session);
+        for session in &having {
+            let owner = Owner {
+                session: *session,
+                ..new.owner
+            };
+            let range = Range { owner, ..new };
+            self.set(&Wanted {
+                kind: Kind::Unlock,
+                flock: false,
+                range,
+            });
+        }
+        self.set(wanted);
+        Some(having)
+    }
+
+    /// Of what a session holds only what it holds on behalf of others is left, but not of these.
+    pub(crate) fn keep_behalf(&mut self, session: SessionId, gone: &[u64]) {
+        let is_kept = |range: &Range| range.behalf != 0 && !gone.contains(&range.behalf);
+        self.whole.retain(|owner, _| owner.session != session);
+        self.ranges
+            .retain(|range| range.owner.session != session || is_kept(range));
+    }
+
+    /// Frees what a session holds on behalf of somebody.
+    pub(crate) fn drop_behalf(&mut self, session: SessionId, behalf: u64) {
+        self.ranges
+            .retain(|range| range.owner.session != session || range.behalf != behalf);
+    }
+
+    /// The session holds something on behalf of somebody.
+    pub(crate) fn has_behalf(&self, session: SessionId, behalf: u64) -> bool {
+        let mut ranges = self.ranges.iter();
+        ranges.any(|range| range.owner.session == session && range.behalf == behalf)
     }
 
     /// Frees everything of a session.

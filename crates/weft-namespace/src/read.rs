@@ -41,6 +41,8 @@ pub struct SessionSummary {
     pub write_leases: usize,
     /// Inodes that it holds open without (or soon without) a name.
     pub holds: usize,
+    /// Its term in milliseconds, if it has one of its own; else 0.
+    pub term_ms: u64,
 }
 
 /// How much there is.
@@ -324,13 +326,15 @@ impl State {
 
     /// All open sessions of this group, in order.
     pub fn sessions(&self) -> impl Iterator<Item = SessionSummary> + '_ {
-        let own = self.sessions.iter().filter(|(id, _)| !self.is_guest(**id));
+        let own = self.sessions.iter();
+        let own = own.filter(|(id, known)| !self.is_guest(**id) && !known.is_ended);
         own.map(|(id, session)| SessionSummary {
             session: *id,
             name: session.name.clone(),
             replies: session.replies().len(),
             write_leases: session.write_leases.len(),
             holds: session.holds.len(),
+            term_ms: session.term_ms,
         })
     }
 
@@ -350,7 +354,8 @@ impl State {
 
     /// True while the session is open.
     pub fn session_exists(&self, session: SessionId) -> bool {
-        self.sessions.contains_key(&session)
+        let known = self.sessions.get(&session);
+        known.is_some_and(|known| !known.is_ended)
     }
 
     /// The number that the next session gets: all below that are not open have ended.

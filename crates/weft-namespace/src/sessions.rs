@@ -32,6 +32,14 @@ pub(crate) struct Session {
     pub holds: BTreeSet<Ino>,
     /// Inodes on which it holds locks.
     pub locks: BTreeSet<Ino>,
+    /// Inodes that it has open on behalf of who denies or keeps something.
+    pub opens: BTreeSet<Ino>,
+    /// For so many milliseconds after its end what it holds on behalf of others is kept; 0: not at all.
+    pub keep_ms: u64,
+    /// Its term in milliseconds, if it has one of its own; else 0.
+    pub term_ms: u64,
+    /// It has ended, and is kept (`remnants.rs`).
+    pub is_ended: bool,
 }
 
 impl Session {

@@ -11,6 +11,7 @@ use crate::layouts::{DEFAULT_POLICY, Shapes};
 use crate::locks::Locks;
 use crate::moves::Move;
 use crate::names::Name;
+use crate::opens::Opens;
 use crate::parts::{Foreigners, Locked, Prepared};
 use crate::sessions::Session;
 use crate::slots::{Arriving, Given, SlotSet};
@@ -64,6 +65,7 @@ pub struct State {
     /// Who holds an inode that has (or may soon have) no name open.
     pub(crate) holds: BTreeMap<Ino, BTreeSet<SessionId>>,
     pub(crate) locks: BTreeMap<Ino, Locks>,
+    pub(crate) opens: BTreeMap<Ino, Opens>,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) next_session: u64,
     pub(crate) pairs: BTreeMap<PairId, proto::PairState>,
@@ -169,6 +171,7 @@ impl State {
             sharers: BTreeMap::new(),
             holds: BTreeMap::new(),
             locks: BTreeMap::new(),
+            opens: BTreeMap::new(),
             sessions: BTreeMap::new(),
             next_session: 1,
             pairs: BTreeMap::new(),
@@ -488,6 +491,15 @@ impl State {
                     session.locks.remove(&ino);
                 }
                 self.forget_idle_guest(range.owner.session);
+                self.forget_empty_remnant(range.owner.session);
+            }
+        }
+        if let Some(opens) = self.opens.remove(&ino) {
+            for (owner, _) in opens.iter() {
+                if let Some(session) = self.sessions.get_mut(&owner.session) {
+                    session.opens.remove(&ino);
+                }
+                self.forget_empty_remnant(owner.session);
             }
         }
     }

@@ -56,7 +56,11 @@ fn bring_back(member: &mut Member, restore: u64, checkpoint: u64, image: &Record
     let sessions: Vec<u64> = member.state.sessions().map(|it| it.session.0).collect();
     for session in sessions {
         let clean = false;
-        member.own(Op::CloseSession(CloseSession { session, clean }));
+        member.own(Op::CloseSession(CloseSession {
+            session,
+            clean,
+            ..CloseSession::default()
+        }));
     }
     is_kept_by_images(&member.state);
     let load = |at: usize, records: &[Vec<u8>]| {
@@ -89,7 +93,12 @@ fn reopen(member: &mut Member, restore: u64) {
     member.own(Op::ReopenRestored(ReopenRestored { restore }));
     assert_eq!(member.state.restored(), restore);
     let name = "anew".to_owned();
-    member.session = member.own(Op::OpenSession(OpenSession { name })).session;
+    member.session = member
+        .own(Op::OpenSession(OpenSession {
+            name,
+            ..OpenSession::default()
+        }))
+        .session;
     is_kept_by_images(&member.state);
 }
 
@@ -288,9 +297,18 @@ fn end_sessions(groups: &mut Groups) {
     for member in &mut groups.members {
         let session = member.session;
         let clean = true;
-        member.own(Op::CloseSession(CloseSession { session, clean }));
+        member.own(Op::CloseSession(CloseSession {
+            session,
+            clean,
+            ..CloseSession::default()
+        }));
         let name = "next".to_owned();
-        member.session = member.own(Op::OpenSession(OpenSession { name })).session;
+        member.session = member
+            .own(Op::OpenSession(OpenSession {
+                name,
+                ..OpenSession::default()
+            }))
+            .session;
     }
 }
 
@@ -550,7 +568,11 @@ fn a_damaged_image_is_not_taken() {
         libc::EBUSY,
         "a session is open"
     );
-    member.own(Op::CloseSession(CloseSession { session, clean }));
+    member.own(Op::CloseSession(CloseSession {
+        session,
+        clean,
+        ..CloseSession::default()
+    }));
     let take = Op::TakeLoaded(TakeLoaded { restore: 1 });
     // The end is missing; then one record is another.
     member.own(load(0, &image[..image.len() - 1]));

@@ -9,9 +9,10 @@ use weft_namespace::State;
 use weft_types::{Ino, SessionId};
 use weft_wire::proto::op::Op;
 use weft_wire::proto::{
-    self, AddPair, CloseSession, Create, Cred, DropLease, Dropped, Entry, FileLock, Link, NewReign,
-    OpenSession, Orphan, PairState, Policy, Release, Removexattr, Rename, Rmdir, SetLock,
-    SetPairState, SetPolicy, Setattr, SettledSize, Setxattr, Time, TrimDone, Unlink, WriteLease,
+    self, AddPair, CloseSession, Create, Cred, DropKept, DropLease, Dropped, Entry, FileLock, Link,
+    NewReign, OpenSession, Orphan, PairState, Policy, Release, Removexattr, Rename, Rmdir, SetLock,
+    SetOpen, SetPairState, SetPolicy, Setattr, SettledSize, Setxattr, Time, TrimDone, Unlink,
+    WriteLease,
 };
 
 /// Applies the bytes to the state if they are an entry.
@@ -123,7 +124,7 @@ impl Random {
     }
 
     fn op(&mut self, inos: &[u64]) -> Op {
-        match self.below(26) {
+        match self.below(28) {
             0..=4 => Op::Create(Create {
                 parent: self.ino(inos),
                 name: self.name(),
@@ -209,11 +210,13 @@ impl Random {
                     start: self.number(),
                     last: self.number(),
                     pid: self.small(),
+                    behalf: self.below(3),
                 };
                 Op::SetLock(SetLock {
                     ino: self.ino(inos),
                     lock: Some(lock),
                     wait: false,
+                    reclaim: self.flag(),
                 })
             }
             18 => Op::WriteLease(WriteLease {
@@ -235,12 +238,16 @@ impl Random {
             22 => match self.below(12) {
                 0 => Op::OpenSession(OpenSession {
                     name: "é".repeat(self.below(200) as usize),
+                    keep_ms: self.number(),
+                    term_ms: self.number(),
                 }),
-                1 => Op::CloseSession(CloseSession {
+                1 | 2 => Op::CloseSession(CloseSession {
                     session: self.number(),
                     clean: self.flag(),
+                    keep: self.flag(),
+                    gone: vec![self.below(3)],
                 }),
-                2..=5 => Op::NewReign(NewReign {
+                3..=5 => Op::NewReign(NewReign {
                     epoch: self.number(),
                 }),
                 _ => Op::AddPair(AddPair { pair: self.small() }),
@@ -255,6 +262,19 @@ impl Random {
                 };
                 Op::SetPairState(SetPairState { state: Some(state) })
             }
+            26 => Op::SetOpen(SetOpen {
+                ino: self.ino(inos),
+                owner: self.below(3),
+                behalf: self.below(3),
+                access: self.below(5) as u32,
+                deny: self.below(5) as u32,
+                kept: self.below(5) as u32,
+                reclaim: self.flag(),
+            }),
+            27 => Op::DropKept(DropKept {
+                behalf: self.below(3),
+                sessions: vec![self.number(), self.below(4)],
+            }),
             24 => Op::Orphan(Orphan {
                 ino: self.ino(inos),
                 session: self.number(),
@@ -327,8 +347,14 @@ fn run(seed: u64, steps: u64) -> (State, u64) {
     let mut state = State::new();
     for op in [
         Op::AddPair(AddPair { pair: 2 }),
-        Op::OpenSession(OpenSession { name: "a".into() }),
-        Op::OpenSession(OpenSession { name: "b".into() }),
+        Op::OpenSession(OpenSession {
+            name: "a".into(),
+            ..OpenSession::default()
+        }),
+        Op::OpenSession(OpenSession {
+            name: "b".into(),
+            ..OpenSession::default()
+        }),
         Op::Setattr(Setattr {
             ino: 1,
             mode: Some(0o777),

@@ -64,6 +64,7 @@ fn fresh() -> State {
         Op::AddPair(AddPair { pair: 1 }),
         Op::OpenSession(OpenSession {
             name: "memory".into(),
+            ..OpenSession::default()
         }),
     ] {
         let op = Some(proto::Op { op: Some(op) });

@@ -169,6 +169,7 @@ impl Run {
             Op::AddPair(AddPair { pair: 3 }),
             Op::OpenSession(OpenSession {
                 name: "model".into(),
+                ..OpenSession::default()
             }),
             Op::Setattr(Setattr {
                 ino: ROOT_INO.0,

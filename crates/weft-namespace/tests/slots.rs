@@ -49,6 +49,7 @@ fn lock(ino: u64, owner: u64, kind: Kind) -> Op {
             ..FileLock::default()
         }),
         wait: false,
+        ..SetLock::default()
     })
 }
 
@@ -250,6 +251,7 @@ fn what_a_guest_has_is_a_sessions_once_it_is_known() {
             op: Some(Op::CloseSession(CloseSession {
                 session: guest.0,
                 clean: false,
+                ..CloseSession::default()
             })),
         }),
         ..proto::Entry::default()
@@ -570,6 +572,7 @@ fn a_session_that_has_ended_keeps_nothing_when_its_slot_comes_back() {
     let close = CloseSession {
         session,
         clean: true,
+        ..CloseSession::default()
     };
     groups.members[1].own(Op::CloseSession(close));
     assert!(groups.move_slot(slot, 1));

@@ -3,11 +3,12 @@
 //! or, when the gateway is asked for its own token, anywhere else (`docs/protocols/token.md`).
 
 use crate::files::Use;
+use crate::v4::State;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, future::join_all};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use weft_client::Invalidator;
@@ -186,14 +187,20 @@ impl Delegations {
     }
 }
 
-/// What the gateway is asked to give back, its clients are asked for.
-pub(crate) struct PassedOn(pub Rc<Delegations>);
+/// What the gateway is asked to give back, its clients are asked for; and who has it open the service is told.
+pub(crate) struct PassedOn {
+    pub delegations: Rc<Delegations>,
+    pub state: Weak<State>,
+}
 
 impl Invalidator for PassedOn {
     fn inode(&self, ino: u64, _data: bool) -> LocalBoxFuture<'static, bool> {
-        let delegations = self.0.clone();
+        let (delegations, state) = (self.delegations.clone(), self.state.upgrade());
         async move {
             delegations.ask_back(ino, None).await;
+            if let Some(state) = state {
+                state.before_lease_goes(ino).await;
+            }
             true
         }
         .boxed_local()

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred, HandleId, OpenFlags};
 use weft_env::{Env, Mono};
+use weft_xdr::nfs3::nfsstat3;
 
 /// A file that nobody has asked for so long is closed.
 const IDLE: Duration = Duration::from_secs(10);
@@ -20,6 +21,9 @@ const FILES_MAX: usize = 4_096;
 /// An open file.
 struct OpenFile {
     handle: HandleId,
+    ino: u64,
+    /// The client's session by which it was opened. If there is another one by now, what was buffered is lost.
+    session: u64,
     /// Uses in progress.
     uses: Cell<u32>,
     used_at: Cell<Mono>,
@@ -36,6 +40,11 @@ pub(crate) struct Use {
 impl Use {
     pub(crate) fn handle(&self) -> HandleId {
         self.file.handle
+    }
+
+    /// The session by which the file was opened is over: an error may be due to that alone.
+    pub(crate) fn is_over(&self, client: &Client) -> bool {
+        client.session_of(self.file.ino) != self.file.session
     }
 
     /// It is about to be written.
@@ -124,6 +133,8 @@ impl Files {
         }
         let file = Rc::new(OpenFile {
             handle,
+            ino,
+            session: self.client.session_of(ino),
             uses: Cell::new(0),
             used_at: Cell::new(self.env.now()),
             is_dirty: Cell::new(false),
@@ -135,12 +146,17 @@ impl Files {
     /// All that was written to a file before is on both members, size and times with it.
     ///
     /// # Errors
-    /// As fsync; then all clients are to write again what they have not committed.
+    /// As fsync; then all clients are to write again what they have not committed. JUKEBOX: the session by which it was
+    /// written is over, so that nothing of it is left: who asks again learns that he has to write it again.
     pub(crate) async fn sync(&self, of: &Use) -> Result<(), Status> {
         let was_dirty = of.file.is_dirty.replace(false);
         let synced = self.client.fsync(of.handle(), false).await;
         if synced.is_err() && was_dirty {
             self.verifier.renew();
+        }
+        if synced.is_err() && of.is_over(&self.client) {
+            self.forget_this(&of.file);
+            return Err(Status(nfsstat3::NFS3ERR_JUKEBOX));
         }
         Ok(synced?)
     }
@@ -154,6 +170,19 @@ impl Files {
             }
             self.release(file.handle);
         }
+    }
+
+    /// Forgets an open file, unless it has been opened anew meanwhile.
+    fn forget_this(&self, file: &Rc<OpenFile>) {
+        let known = self.open.borrow().get(&file.ino).cloned();
+        if known.is_some_and(|known| Rc::ptr_eq(&known, file)) {
+            self.forget(file.ino);
+        }
+    }
+
+    /// As [`Files::forget`], of what a use is of.
+    pub(crate) fn forget_use(&self, of: &Use) {
+        self.forget_this(&of.file);
     }
 
     fn release(&self, handle: HandleId) {

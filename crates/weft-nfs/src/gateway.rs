@@ -112,11 +112,20 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     hasher.write(settings.client.cluster_id.as_bytes());
     let (lease, address) = (settings.lease(), settings.listen);
     let metrics_address = settings.metrics_listen;
-    let client = Rc::new(Client::connect(env.clone(), settings.client).await?);
+    let of_client = weft_client::Settings {
+        // As long as a client may be silent; its locks and opens are kept for it if this gateway is no more.
+        session_keep_ms: lease.as_millis() as u64,
+        ..settings.client
+    };
+    let client = Rc::new(Client::connect(env.clone(), of_client).await?);
     let sealer = sealer(&env, &client).await?;
     let verifier = Rc::new(Verifier::new(&env));
     let delegations = Delegations::new(&env);
-    client.set_invalidator(Rc::new(PassedOn(delegations.clone())));
+    let state = v4::State::new(&env, (&client, &delegations), lease);
+    client.set_invalidator(Rc::new(PassedOn {
+        delegations: delegations.clone(),
+        state: Rc::downgrade(&state),
+    }));
     let shared = Rc::new(Shared {
         files: Files::new(&env, &client, &verifier),
         directories: Directories::new(&env, &client),
@@ -150,7 +159,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let programs: Vec<Rc<dyn Program>> = vec![
         Rc::new(Nfs3(shared.clone())),
         Rc::new(Nfs4 {
-            state: v4::State::new(&env, (&shared.client, &shared.delegations), lease),
+            state,
             shared: shared.clone(),
         }),
         Rc::new(Mount(shared.clone())),

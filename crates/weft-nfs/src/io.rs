@@ -45,7 +45,11 @@ pub(crate) async fn check(caller: &Caller, object: &Object, masks: &[i32]) -> Re
     Ok(allowed?)
 }
 
-/// Does something with an open file, once more if the file was opened under a session that has ended since.
+/// Does something with an open file, once more if the file was opened under a session that has ended since. It must be
+/// such that it may be done twice.
+///
+/// # Errors
+/// As of `work`; JUKEBOX: the session has ended meanwhile, and the client is to ask again.
 pub(crate) async fn with_file<T>(
     caller: &Caller,
     ino: u64,
@@ -60,6 +64,11 @@ pub(crate) async fn with_file<T>(
             files.forget(ino);
             let opened = files.get(ino).await?;
             work(&opened).await
+        }
+        // Whether it was done nobody knows; done twice, it is as done once.
+        Err(Status(nfsstat3::NFS3ERR_IO)) if opened.is_over(&caller.shared.client) => {
+            files.forget_use(&opened);
+            Err(Status(nfsstat3::NFS3ERR_JUKEBOX))
         }
         done => done,
     }

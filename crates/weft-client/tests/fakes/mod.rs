@@ -273,6 +273,7 @@ impl Group {
             start: 0,
             end: u64::MAX,
             write: false,
+            ..Lease::default()
         }
     }
 

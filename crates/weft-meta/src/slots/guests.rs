@@ -99,6 +99,7 @@ fn end(meta: &Rc<Meta>, core: &mut Core, ended: &[u64]) {
         let close = CloseSession {
             session: session.0,
             clean: false,
+            ..CloseSession::default()
         };
         meta.apply_own(core, Op::CloseSession(close));
         tracing::info!(guest = %session, "the session of a guest is over");

@@ -8,6 +8,7 @@ use crate::layouts::{Shape, WIDTH_MAX, stripe_unit};
 use crate::locks::{Owner, Range};
 use crate::moves::Move;
 use crate::names::Name;
+use crate::opens::{OPENS_MAX, Opened};
 use crate::ops::{self, setxattr};
 use crate::parts::{Foreign, Prepared, transaction_of};
 use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
@@ -197,6 +198,7 @@ impl Loader {
             Record::Entries(entries) => self.entries(entries),
             Record::Xattr(xattr) => self.xattr(xattr),
             Record::Lock(lock) => self.lock(lock),
+            Record::Open(open) => self.open(open),
             Record::Deletion(deletion) => self.deletion(deletion),
             Record::Job(job) => self.job(job),
             Record::Move(copy) => self.copy(&copy),
@@ -421,6 +423,9 @@ impl Loader {
         );
         let mut session = Session::new(&record.name);
         session.acknowledged_below = Operation(record.acknowledged_below);
+        session.keep_ms = record.keep_ms;
+        session.term_ms = record.term_ms;
+        session.is_ended = record.is_ended;
         demand!(
             self.state.sessions.insert(id, session).is_none(),
             "session {id} twice"
@@ -519,7 +524,7 @@ impl Loader {
         for holder in record.holders {
             let session = SessionId(holder);
             demand!(
-                self.state.session_exists(session),
+                self.state.sessions.contains_key(&session),
                 "unknown session {session} holds {ino}"
             );
             self.state.hold(ino, session);
@@ -710,7 +715,12 @@ impl Loader {
             },
             exclusive,
             pid: lock.pid,
+            behalf: lock.behalf,
         };
+        demand!(
+            !session.is_ended || lock.behalf != 0,
+            "a lock on {ino} of session {id}, which has ended"
+        );
         session.locks.insert(ino);
         let fits = self
             .state
@@ -719,6 +729,37 @@ impl Loader {
             .or_default()
             .restore(lock.flock, range);
         demand!(fits, "locks on {ino} that exclude each other");
+        Ok(())
+    }
+
+    fn open(&mut self, record: proto::ImageOpen) -> Result<(), Wrong> {
+        let id = SessionId(record.session);
+        let open = record.open.ok_or("an open file without the file")?;
+        let ino = Ino(open.ino);
+        demand!(
+            self.state.inodes.contains_key(&ino),
+            "inode {ino}, which is open, is not there"
+        );
+        demand!(
+            self.state.sessions.contains_key(&id),
+            "{ino} is open in unknown session {id}"
+        );
+        let opened = Opened::new(&open).map_err(|_| format!("how {ino} is open"))?;
+        let owner = Owner {
+            session: id,
+            owner: open.owner,
+        };
+        let known = self.state.opens.get(&ino);
+        let fits = known.is_none_or(|opens| {
+            opens.get(owner).is_none()
+                && opens.len() < OPENS_MAX
+                && !opens.is_excluded(owner, &opened)
+        });
+        demand!(
+            fits && !opened.is_nothing(),
+            "who has {ino} open exclude each other"
+        );
+        self.state.open_for(ino, owner, opened);
         Ok(())
     }
 

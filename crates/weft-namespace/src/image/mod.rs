@@ -11,7 +11,7 @@ mod save;
 
 pub use load::Loader;
 pub use save::Records;
-pub(crate) use save::inode_record;
+pub(crate) use save::{inode_record, open_record};
 
 use crate::state::State;
 use prost::Message;

@@ -3,6 +3,8 @@
 use super::{Digest, ENTRIES_MAX, VERSION};
 use crate::inode::{Body, Inode};
 use crate::layouts::Shape;
+use crate::locks::Owner;
+use crate::opens::Opened;
 use crate::parts::transaction_to;
 use crate::state::State;
 use prost::Message;
@@ -12,9 +14,9 @@ use weft_types::Ino;
 use weft_wire::proto::image_record::Record;
 use weft_wire::proto::{
     Give, ImageArriving, ImageDecided, ImageDeletion, ImageEnd, ImageEntries, ImageEntry,
-    ImageForeign, ImageHeader, ImageInode, ImageLock, ImageMove, ImagePart, ImagePiece,
+    ImageForeign, ImageHeader, ImageInode, ImageLock, ImageMove, ImageOpen, ImagePart, ImagePiece,
     ImagePrepared, ImageRecord, ImageRemovedPair, ImageReply, ImageSession, ImageShape, ImageSlot,
-    ImageXattr, ObjectName, RetireStore, SlotPiece,
+    ImageXattr, ObjectName, RetireStore, SetOpen, SlotPiece,
 };
 
 /// The records of an image one after the other, for who cannot stop for all of them at once.
@@ -104,6 +106,7 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
         .chain(sessions(state))
         .chain(inodes(state))
         .chain(locks(state))
+        .chain(opens(state))
         .chain(deletions(state))
         .chain(jobs(state))
         .chain(transactions(state))
@@ -117,6 +120,9 @@ fn sessions(state: &State) -> impl Iterator<Item = Record> + '_ {
             session: id.0,
             name: session.name.clone(),
             acknowledged_below: session.acknowledged_below.0,
+            keep_ms: session.keep_ms,
+            term_ms: session.term_ms,
+            is_ended: session.is_ended,
         });
         let replies = session.replies().map(|(operation, reply)| {
             Record::Reply(ImageReply {
@@ -139,6 +145,31 @@ fn locks(state: &State) -> impl Iterator<Item = Record> + '_ {
             })
         })
     })
+}
+
+fn opens(state: &State) -> impl Iterator<Item = Record> + '_ {
+    let opens = state.opens.iter();
+    opens.flat_map(|(ino, opens)| {
+        opens
+            .iter()
+            .map(|(owner, opened)| Record::Open(open_record(*ino, owner, &opened)))
+    })
+}
+
+/// A file that a session has open on behalf of somebody.
+pub(crate) fn open_record(ino: Ino, owner: Owner, opened: &Opened) -> ImageOpen {
+    ImageOpen {
+        session: owner.session.0,
+        open: Some(SetOpen {
+            ino: ino.0,
+            owner: owner.owner,
+            behalf: opened.behalf,
+            access: opened.access,
+            deny: opened.deny,
+            kept: opened.kept,
+            reclaim: false,
+        }),
+    }
 }
 
 fn deletions(state: &State) -> impl Iterator<Item = Record> + '_ {

@@ -6,6 +6,7 @@
 mod checkpoints;
 mod close_session;
 pub(crate) mod create;
+mod drop_kept;
 mod drop_lease;
 mod dropped;
 mod jobs;
@@ -21,6 +22,7 @@ mod rename;
 pub(crate) mod repair;
 mod rmdir;
 mod set_lock;
+mod set_open;
 pub(crate) mod set_policy;
 pub(crate) mod setattr;
 mod settled_size;
@@ -104,7 +106,8 @@ impl State {
         let session = SessionId(entry.session);
         let operation = Operation(entry.operation);
         if session.0 != 0 {
-            let Some(known) = self.sessions.get_mut(&session) else {
+            let known = self.sessions.get_mut(&session);
+            let Some(known) = known.filter(|known| !known.is_ended) else {
                 return crate::failure(Errno::ESTALE);
             };
             if operation.0 != 0
@@ -170,6 +173,8 @@ impl State {
                 Ok(set_policy::commit(self, ctx, op, policy))
             }
             Op::SetLock(op) => set_lock::apply(self, ctx, op),
+            Op::SetOpen(op) => set_open::apply(self, ctx, op),
+            Op::DropKept(op) => drop_kept::apply(self, ctx, op),
             Op::WriteLease(op) => {
                 write_lease::check(self, ctx, op)?;
                 write_lease::commit(self, ctx, op)
@@ -269,8 +274,14 @@ impl State {
             Op::SettledSize(op) => {
                 settled_size::check(self, ctx, op).map(|()| vec![Touch::change(Ino(op.ino))])
             }
+            // Sessions that have the file open under a lease, for who denies nothing, say so before they give that back.
+            Op::SetOpen(op) => match op.deny {
+                0 => Ok(Vec::new()),
+                _ => Ok(vec![Touch::change(Ino(op.ino))]),
+            },
             // These change nothing that a client caches of an inode.
             Op::SetLock(_)
+            | Op::DropKept(_)
             | Op::DropLease(_)
             | Op::Release(_)
             | Op::TrimDone(_)

@@ -14,9 +14,10 @@ pub(super) fn apply(
     ctx.check_service()?;
     let session = state.next_session;
     state.next_session += 1;
-    state
-        .sessions
-        .insert(SessionId(session), Session::new(&op.name));
+    let mut new = Session::new(&op.name);
+    new.keep_ms = op.keep_ms;
+    new.term_ms = op.term_ms;
+    state.sessions.insert(SessionId(session), new);
     Ok(OpReply {
         session,
         ..OpReply::default()

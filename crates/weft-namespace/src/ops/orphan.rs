@@ -19,7 +19,7 @@ pub(super) fn apply(
     }
     let ino = Ino(op.ino);
     state.get(ino)?;
-    if !state.sessions.contains_key(&session) {
+    if !state.session_exists(session) {
         return Err(Errno::ESTALE);
     }
     state.hold(ino, session);

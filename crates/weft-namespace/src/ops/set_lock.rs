@@ -1,5 +1,6 @@
 //! SetLock: takes, changes or frees a flock or fcntl lock. Never waits: who must, asks again when
-//! told that a lock was freed.
+//! told that a lock was freed. Reclaiming takes over what the same owner holds by way of a session that has ended, or
+//! is about to.
 
 use crate::errno::Errno;
 use crate::locks::{LOCKS_MAX, Wanted};
@@ -17,6 +18,9 @@ pub(super) fn apply(
     let ino = Ino(op.ino);
     state.get(ino)?;
     let wanted = Wanted::new(ctx.session, op.lock.as_ref().ok_or(Errno::EINVAL)?)?;
+    if op.reclaim {
+        return reclaim(state, ctx, ino, &wanted);
+    }
     let held = state.locks.get(&ino);
     if let Some(conflict) = held.and_then(|locks| locks.conflict(&wanted)) {
         return Ok(OpReply {
@@ -45,6 +49,33 @@ pub(super) fn apply(
     Ok(OpReply {
         attr: state.attr(ino),
         wake_waiters: gained,
+        ..OpReply::default()
+    })
+}
+
+fn reclaim(state: &mut State, ctx: &Context, ino: Ino, wanted: &Wanted) -> Result<OpReply, Errno> {
+    if wanted.flock || wanted.kind == Kind::Unlock || wanted.range.behalf == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let locks = state.locks.get_mut(&ino).ok_or(Errno::ENOENT)?;
+    let having = locks.reclaim(wanted).ok_or(Errno::ENOENT)?;
+    let without: Vec<_> = having
+        .iter()
+        .filter(|session| !locks.has_session(**session))
+        .collect();
+    for session in without {
+        if let Some(session) = state.sessions.get_mut(session) {
+            session.locks.remove(&ino);
+        }
+    }
+    if let Some(session) = state.sessions.get_mut(&ctx.session) {
+        session.locks.insert(ino);
+    }
+    for session in having {
+        state.forget_empty_remnant(session);
+    }
+    Ok(OpReply {
+        attr: state.attr(ino),
         ..OpReply::default()
     })
 }

@@ -91,6 +91,7 @@ impl State {
             Op::SetPolicy(op) => locked.inode(Ino(op.ino)),
             Op::Spread(op) => locked.inode(Ino(op.ino)),
             Op::SetLock(op) => locked.inode(Ino(op.ino)),
+            Op::SetOpen(op) => locked.inode(Ino(op.ino)),
             Op::WriteLease(op) => locked.inode(Ino(op.ino)),
             // What gives something back, and what the service does on its own, changes nothing that a
             // part has checked.

@@ -70,9 +70,16 @@ impl State {
                     sessions.insert(range.owner.session);
                 }
             }
+            for (owner, _) in self.opens.remove(&ino).unwrap_or_default().iter() {
+                if let Some(holder) = self.sessions.get_mut(&owner.session) {
+                    holder.opens.remove(&ino);
+                    sessions.insert(owner.session);
+                }
+            }
         }
         for session in sessions {
             self.forget_idle_guest(session);
+            self.forget_empty_remnant(session);
         }
     }
 
@@ -161,6 +168,12 @@ impl State {
             }
             if !locks.is_empty() {
                 self.locks.insert(ino, locks);
+            }
+        }
+        for (ino, opens) in part.opens {
+            for (owner, opened) in opens.iter() {
+                // One that has ended is not here.
+                self.open_for(ino, owner, opened);
             }
         }
         for (ino, holders) in part.holds {

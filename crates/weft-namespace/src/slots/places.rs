@@ -82,6 +82,7 @@ impl State {
             Op::Spread(op) => places.add(Ino(op.ino)),
             Op::Split(op) => places.add(Ino(op.ino)),
             Op::SetLock(op) => places.add(Ino(op.ino)),
+            Op::SetOpen(op) => places.add(Ino(op.ino)),
             Op::WriteLease(op) => places.add(Ino(op.ino)),
             Op::DropLease(op) => places.add(Ino(op.ino)),
             Op::Release(op) => places.add(Ino(op.ino)),

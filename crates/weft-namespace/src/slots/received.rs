@@ -133,7 +133,9 @@ impl Building {
         let is_of = |ino: u64| ino == key.ino.0;
         let xattrs = piece.xattrs.iter().map(|xattr| xattr.ino);
         let locks = piece.locks.iter().map(|lock| lock.ino);
-        if !is_of(inode.ino) || !xattrs.chain(locks).all(is_of) {
+        let opens = piece.opens.iter();
+        let opens = opens.map(|open| open.open.as_ref().map_or(0, |open| open.ino));
+        if !is_of(inode.ino) || !xattrs.chain(locks).chain(opens).all(is_of) {
             return Err("something of another inode".into());
         }
         for session in piece.sessions {
@@ -157,6 +159,9 @@ impl Building {
         }
         for lock in piece.locks {
             self.loader.add(Record::Lock(lock))?;
+        }
+        for open in piece.opens {
+            self.loader.add(Record::Open(open))?;
         }
         Ok(())
     }

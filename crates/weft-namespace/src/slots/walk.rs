@@ -4,7 +4,7 @@
 //! all that another state needs to take it in.
 
 use crate::directory::Directory;
-use crate::image::inode_record;
+use crate::image::{inode_record, open_record};
 use crate::inode::{Body, Inode};
 use crate::state::State;
 use prost::Message;
@@ -14,8 +14,8 @@ use twox_hash::xxhash3_128;
 use weft_types::{Ino, SessionId, Slot};
 use weft_wire::proto::slot_content::Content;
 use weft_wire::proto::{
-    FileKind, ImageEntries, ImageEntry, ImageForeign, ImageLock, ImageSession, ImageXattr,
-    SlotContent, SlotEntries, SlotHead, SlotInode,
+    FileKind, ImageEntries, ImageEntry, ImageForeign, ImageLock, ImageOpen, ImageSession,
+    ImageXattr, SlotContent, SlotEntries, SlotHead, SlotInode,
 };
 
 /// Cookies of a directory that are in one piece.
@@ -188,21 +188,30 @@ impl State {
         });
         let locks = self.locks.get(&ino).into_iter();
         let locks = locks.flat_map(|locks| locks.iter());
+        // What remnants keep does not go along: nobody there would know whose it is.
         let locks: Vec<ImageLock> = locks
+            .filter(|(_, range)| self.session_exists(range.owner.session))
             .map(|(flock, range)| ImageLock {
                 ino: ino.0,
                 session: range.owner.session.0,
                 lock: Some(range.to_proto(flock)),
             })
             .collect();
+        let opens = self.opens.get(&ino).into_iter();
+        let opens = opens.flat_map(|opens| opens.iter());
+        let opens: Vec<ImageOpen> = opens
+            .filter(|(owner, _)| self.session_exists(owner.session))
+            .map(|(owner, opened)| open_record(ino, owner, &opened))
+            .collect();
         let mut sessions: Vec<u64> = record.holders.clone();
         sessions.extend(locks.iter().map(|lock| lock.session));
+        sessions.extend(opens.iter().map(|open| open.session));
         sessions.sort_unstable();
         sessions.dedup();
         let sessions = sessions.into_iter().map(|session| ImageSession {
             session,
             name: self.session_name(SessionId(session)).to_owned(),
-            acknowledged_below: 0,
+            ..ImageSession::default()
         });
         SlotInode {
             layout: match &inode.body {
@@ -212,6 +221,7 @@ impl State {
             inode: Some(record),
             xattrs: xattrs.collect(),
             locks,
+            opens,
             sessions: sessions.collect(),
         }
     }

@@ -73,6 +73,7 @@ fn full() -> World {
             start: 3,
             last: 9,
             pid: 6,
+            ..FileLock::default()
         };
         w.ok(
             &cred,
@@ -80,6 +81,7 @@ fn full() -> World {
                 ino: f.0,
                 lock: Some(lock),
                 wait: false,
+                ..SetLock::default()
             }),
         );
     }
@@ -177,6 +179,7 @@ fn the_digest_tells_states_apart() {
                 ..Default::default()
             }),
             wait: false,
+            ..SetLock::default()
         }),
     ];
     for op in ops {
@@ -190,6 +193,7 @@ fn the_digest_tells_states_apart() {
     let mut other = w.state.clone();
     let op = Op::OpenSession(OpenSession {
         name: String::new(),
+        ..OpenSession::default()
     });
     other.apply(&Entry {
         op: Some(proto::Op { op: Some(op) }),

@@ -49,6 +49,7 @@ fn one_writer_at_a_time() {
     w.service(Op::CloseSession(CloseSession {
         session: other,
         clean: false,
+        ..CloseSession::default()
     }));
     assert_eq!(w.state.write_lease(f), None);
     assert!(w.state.write_leases_of(SessionId(other)).is_empty());
@@ -121,6 +122,7 @@ fn several_write_beside_one_another() {
     w.service(Op::CloseSession(CloseSession {
         session: other,
         clean: false,
+        ..CloseSession::default()
     }));
     w.ok(&user(1), Op::DropLease(DropLease { ino: f.0 }));
     assert!(!w.state.is_shared(f) && w.state.writers() == 0);

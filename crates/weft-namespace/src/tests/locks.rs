@@ -11,6 +11,7 @@ fn range(kind: Kind, owner: u64, start: u64, last: u64) -> FileLock {
         last,
         pid: owner as u32,
         flock: false,
+        ..FileLock::default()
     }
 }
 
@@ -26,6 +27,7 @@ fn op(ino: Ino, lock: FileLock) -> Op {
         ino: ino.0,
         lock: Some(lock),
         wait: false,
+        ..SetLock::default()
     })
 }
 
@@ -156,6 +158,7 @@ fn owners_of_different_sessions_are_different() {
     let close = CloseSession {
         session: l.w.session,
         clean: true,
+        ..CloseSession::default()
     };
     assert!(l.w.service(Op::CloseSession(close)).wake_waiters);
     l.w.ok_in(other, &root(), op(l.f, flock(Exclusive, 1)));

@@ -8,6 +8,7 @@ mod locks;
 mod names;
 mod reads;
 mod relayout;
+mod remnants;
 mod rename;
 mod service;
 mod setattr;
@@ -68,6 +69,7 @@ impl World {
     pub fn open_session(&mut self) -> u64 {
         self.service(Op::OpenSession(OpenSession {
             name: "test".into(),
+            ..OpenSession::default()
         }))
         .session
     }

@@ -184,6 +184,7 @@ fn orphans_are_told_before_the_name_goes() {
     let close = CloseSession {
         session: other,
         clean: false,
+        ..CloseSession::default()
     };
     w.service(Op::CloseSession(close));
     assert_eq!(w.state.inode(f), Err(Errno::ESTALE));

@@ -208,6 +208,7 @@ fn a_copy_ends_with_its_session_and_outlives_its_file() {
     w.service(Op::CloseSession(CloseSession {
         session: mover,
         clean: false,
+        ..CloseSession::default()
     }));
     assert!(queue(&w).contains(&(1, f.0, 2)));
     imaged(&w);

@@ -59,6 +59,7 @@ fn session_numbers_are_never_used_again() {
     w.service(Op::CloseSession(CloseSession {
         session: first,
         clean: true,
+        ..CloseSession::default()
     }));
     assert!(!w.state.session_exists(SessionId(first)));
     let second = w.open_session();
@@ -67,17 +68,24 @@ fn session_numbers_are_never_used_again() {
     let close = Op::CloseSession(CloseSession {
         session: first,
         clean: true,
+        ..CloseSession::default()
     });
     assert_eq!(w.fails_in(0, &root(), close), Errno::ESTALE);
     // A session ends itself, not another.
     let other = Op::CloseSession(CloseSession {
         session: second,
         clean: true,
+        ..CloseSession::default()
     });
     assert_eq!(w.fails(&root(), other.clone()), Errno::EPERM);
     w.ok_in(second, &root(), other);
     let name = "ä".repeat(300);
-    let long = w.service(Op::OpenSession(OpenSession { name })).session;
+    let long = w
+        .service(Op::OpenSession(OpenSession {
+            name,
+            ..OpenSession::default()
+        }))
+        .session;
     let known = w.state.sessions().find(|s| s.session.0 == long).unwrap();
     assert_eq!(known.name.len(), 254);
 }
@@ -88,6 +96,7 @@ fn clients_cannot_do_what_is_the_services() {
     for op in [
         Op::OpenSession(OpenSession {
             name: String::new(),
+            ..OpenSession::default()
         }),
         Op::AddPair(AddPair { pair: 7 }),
         set_state(0, 9, Mode::Both, 0),

@@ -57,6 +57,7 @@ impl Member {
         member.own(Op::AddPair(AddPair { pair: 0 }));
         let open = Op::OpenSession(OpenSession {
             name: "test".into(),
+            ..OpenSession::default()
         });
         member.session = member.own(open).session;
         member

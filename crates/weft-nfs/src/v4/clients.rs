@@ -2,7 +2,9 @@
 //! randomness, no I/O.
 
 use bytes::Bytes;
+use siphasher::sip::SipHasher13;
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use weft_oncrpc::Credential;
 use weft_xdr::nfs4::{CREATE_SESSION4resok, nfsstat4};
 
@@ -34,6 +36,16 @@ struct Record {
     created: Option<CREATE_SESSION4resok>,
     /// RECLAIM_COMPLETE has come.
     is_reclaimed: bool,
+}
+
+impl Record {
+    /// As whom all gateways know this life of the client; never 0.
+    fn behalf(&self) -> u64 {
+        let mut hasher = SipHasher13::new();
+        hasher.write(&self.verifier);
+        hasher.write(&self.owner);
+        hasher.finish().max(1)
+    }
 }
 
 /// All that a gateway knows of.
@@ -186,6 +198,12 @@ impl Clients {
         earlier
     }
 
+    /// As whom the metadata service knows the client, whatever its gateway: by that what it held is found at another
+    /// one. 0: there is no such client.
+    pub(super) fn behalf(&self, id: u64) -> u64 {
+        self.records.get(&id).map_or(0, Record::behalf)
+    }
+
     pub(super) fn is_known(&self, id: u64) -> bool {
         self.records.contains_key(&id)
     }
@@ -326,6 +344,18 @@ mod tests {
             Err(nfsstat4::NFS4ERR_NOT_SAME)
         );
         assert_eq!(world.exchange(1, OTHER, true), Err(nfsstat4::NFS4ERR_PERM));
+    }
+
+    #[test]
+    fn a_life_of_a_client_is_known_at_all_gateways() {
+        let (mut here, mut there) = (World::new(), World::new());
+        there.clients = Clients::new(10);
+        let (one, other) = (here.confirmed(1, ROOT), there.confirmed(1, ROOT));
+        assert_ne!(one, other);
+        assert_eq!(here.clients.behalf(one), there.clients.behalf(other));
+        let next = there.confirmed(2, ROOT);
+        assert_ne!(here.clients.behalf(one), there.clients.behalf(next));
+        assert_eq!(here.clients.behalf(next), 0);
     }
 
     #[test]

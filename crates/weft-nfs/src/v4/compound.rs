@@ -400,7 +400,7 @@ impl Compound {
             OP_SECINFO_NO_NAME(style) => self.secinfo_no_name(style).await,
             OP_READDIR(args) => self.readdir(args).await,
             OP_OPEN(args) => self.open(args).await,
-            OP_OPEN_DOWNGRADE(args) => self.open_downgrade(args),
+            OP_OPEN_DOWNGRADE(args) => self.open_downgrade(args).await,
             OP_CLOSE(args) => self.close(args).await,
             OP_READ(args) => self.read(args).await,
             OP_WRITE(args) => self.write(args).await,

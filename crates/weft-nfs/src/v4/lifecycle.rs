@@ -184,8 +184,22 @@ impl Compound {
         let client = self.client()?;
         let is_first = self.state.clients.borrow_mut().reclaim_complete(client);
         match is_first {
-            true => Ok(()),
+            true => {
+                self.drop_rest(client);
+                Ok(())
+            }
             false => Err(nfsstat4::NFS4ERR_COMPLETE_ALREADY.into()),
         }
+    }
+
+    /// What the client had by way of a gateway that is no more, and has not reclaimed, nobody needs to wait for.
+    fn drop_rest(&self, client: u64) {
+        let behalf = self.state.clients.borrow().behalf(client);
+        let library = self.caller.shared.client.clone();
+        self.state.env.spawn("drop what was kept", async move {
+            if let Err(errno) = library.drop_kept(behalf).await {
+                tracing::info!(client, %errno, "what was kept for a client, and not reclaimed, stays for its time");
+            }
+        });
     }
 }

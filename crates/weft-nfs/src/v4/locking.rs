@@ -77,6 +77,9 @@ impl Compound {
             return Err(bad);
         };
         let found = self.state.find(client, name)?;
+        if let Found::Lock(lock) = &found {
+            self.state.check_lock(lock)?;
+        }
         if found.ino() != object.ino {
             return Err(bad);
         }
@@ -84,10 +87,8 @@ impl Compound {
             (locker4::TRUE(new), Found::Open(open)) => {
                 let lock = self.state.lock_of(&open, &new.lock_owner.owner)?;
                 let is_new = lock.name().seqid == 0;
-                match self.state.is_lost(&lock) {
-                    true => Err(nfsstat4::NFS4ERR_EXPIRED.into()),
-                    false => Ok((lock, is_new)),
-                }
+                self.state.check_lock(&lock)?;
+                Ok((lock, is_new))
             }
             (locker4::FALSE(_), Found::Lock(lock)) => Ok((lock, false)),
             _ => Err(bad),
@@ -97,11 +98,9 @@ impl Compound {
     pub(super) async fn lock(&mut self, args: LOCK4args) -> Result<()> {
         let object = self.lockable().await?;
         let span = Span::of(args.offset, args.length)?;
-        if args.reclaim {
-            // Nothing is kept of a life before this one.
-            return Err(nfsstat4::NFS4ERR_NO_GRACE.into());
+        if !args.reclaim {
+            self.check_reclaimed()?;
         }
-        self.check_reclaimed()?;
         let (lock, is_new) = self.locker(&object, &args.locker)?;
         let kind = kind_of(args.locktype);
         let needs = match kind {
@@ -109,6 +108,7 @@ impl Compound {
             _ => READ,
         };
         let taken = match lock.open.may(needs) {
+            true if args.reclaim => self.take_again(&lock, span, kind).await,
             true => self.take(&object, &lock, span, args.locktype).await,
             false => Err(nfsstat4::NFS4ERR_OPENMODE.into()),
         };
@@ -122,6 +122,31 @@ impl Compound {
         Ok(())
     }
 
+    /// Locks what the owner had locked by way of another gateway, which is no more or not to be reached.
+    async fn take_again(&self, lock: &Rc<Lock>, span: Span, kind: LockKind) -> Result<()> {
+        match self.state.reclaim_lock(lock, span, kind).await {
+            Ok(()) => self.taken(lock, span, kind).await,
+            // RFC 8881, 8.4.2.1: who has said that he has reclaimed all reclaims nothing any more.
+            Err(Errno(libc::ENOENT)) if self.check_reclaimed().is_ok() => {
+                Err(nfsstat4::NFS4ERR_NO_GRACE.into())
+            }
+            Err(Errno(libc::ENOENT)) => Err(nfsstat4::NFS4ERR_RECLAIM_BAD.into()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The metadata service has locked it.
+    async fn taken(&self, lock: &Rc<Lock>, span: Span, kind: LockKind) -> Result<()> {
+        lock.session.set(self.state.session_for(lock.open.ino));
+        lock.locked(span, kind == LockKind::Exclusive);
+        // The client may have been dropped meanwhile, and what it held with it, but not yet this.
+        if self.state.find(lock.open.client, lock.name()).is_err() {
+            self.state.unlock(lock, span).await?;
+            return Err(nfsstat4::NFS4ERR_EXPIRED.into());
+        }
+        Ok(())
+    }
+
     async fn take(
         &self,
         object: &Object,
@@ -130,7 +155,7 @@ impl Compound {
         r#type: nfs_lock_type4,
     ) -> Result<()> {
         let client = &self.caller.shared.client;
-        let wanted = file_lock(lock.hash, span, kind_of(r#type));
+        let wanted = file_lock((lock.hash, lock.behalf), span, kind_of(r#type));
         let would_wait = matches!(r#type, nfs_lock_type4::READW_LT | nfs_lock_type4::WRITEW_LT);
         let session = self.session.as_ref().filter(|_| would_wait);
         let waits = session.and_then(|session| session.wait());
@@ -152,21 +177,15 @@ impl Compound {
             }
             Err(errno) => return Err(errno.into()),
         }
-        lock.session.set(self.state.session_for(object.ino));
-        lock.locked(span);
-        // The client may have been dropped meanwhile, and what it held with it, but not yet this.
-        if self.state.find(lock.open.client, lock.name()).is_err() {
-            self.state.unlock(lock, span).await?;
-            return Err(nfsstat4::NFS4ERR_EXPIRED.into());
-        }
-        Ok(())
+        self.taken(lock, span, kind_of(r#type)).await
     }
 
     pub(super) async fn lockt(&mut self, args: LOCKT4args) -> Result<()> {
         let object = self.lockable().await?;
         let span = Span::of(args.offset, args.length)?;
-        let hash = owner_hash(self.client()?, &args.owner.owner);
-        let wanted = file_lock(hash, span, kind_of(args.locktype));
+        let behalf = self.state.clients.borrow().behalf(self.client()?);
+        let hash = owner_hash(behalf, &args.owner.owner);
+        let wanted = file_lock((hash, behalf), span, kind_of(args.locktype));
         match self.caller.shared.client.getlk(object.ino, wanted).await? {
             Some(other) => Err(self.denied(object.ino, &other)),
             None => Ok(()),
@@ -184,6 +203,7 @@ impl Compound {
             Found::Lock(lock) if lock.open.ino == object.ino => lock,
             _ => return Err(bad),
         };
+        self.state.check_lock(&lock)?;
         self.state.unlock(&lock, span).await?;
         let stateid = lock.stateid();
         self.current_id = Some(stateid.clone());

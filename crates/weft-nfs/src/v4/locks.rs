@@ -3,7 +3,7 @@
 use super::opens::Open;
 use super::stateids::{Name, next};
 use bytes::Bytes;
-use rangemap::RangeSet;
+use rangemap::RangeMap;
 use siphasher::sip::SipHasher13;
 use std::cell::{Cell, RefCell};
 use std::hash::Hasher;
@@ -54,18 +54,22 @@ pub(super) struct Lock {
     pub number: u32,
     pub open: Rc<Open>,
     pub owner: Bytes,
-    /// As whom the metadata service knows the owner.
+    /// As whom the metadata service knows the owner, and its client.
     pub hash: u64,
-    /// The gateway's session with the metadata service that has them: with another one they are gone.
+    pub behalf: u64,
+    /// The gateway's session with the metadata service that has them: with another one they have to be reclaimed.
     pub session: Cell<u64>,
-    ranges: RefCell<RangeSet<u64>>,
+    /// They could not be.
+    pub is_lost: Cell<bool>,
+    /// What is locked, and whether for itself alone.
+    ranges: RefCell<RangeMap<u64, bool>>,
     seqid: Cell<u32>,
 }
 
-/// As whom the metadata service knows an owner of a client.
-pub(super) fn owner_hash(client: u64, owner: &[u8]) -> u64 {
+/// As whom the metadata service knows an owner of a client, which it knows as `behalf`: the same at all gateways.
+pub(super) fn owner_hash(behalf: u64, owner: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
-    hasher.write_u64(client);
+    hasher.write_u64(behalf);
     hasher.write(owner);
     hasher.finish()
 }
@@ -74,7 +78,9 @@ impl Lock {
     pub(super) fn new(number: u32, open: &Rc<Open>, owner: &Bytes, session: u64) -> Lock {
         Lock {
             number,
-            hash: owner_hash(open.client, owner),
+            hash: owner_hash(open.behalf, owner),
+            behalf: open.behalf,
+            is_lost: Cell::new(false),
             open: open.clone(),
             owner: owner.clone(),
             session: Cell::new(session),
@@ -95,8 +101,8 @@ impl Lock {
         self.name().stateid()
     }
 
-    pub(super) fn locked(&self, span: Span) {
-        self.ranges.borrow_mut().insert(span.range());
+    pub(super) fn locked(&self, span: Span, is_exclusive: bool) {
+        self.ranges.borrow_mut().insert(span.range(), is_exclusive);
         self.seqid.set(next(self.seqid.get()));
     }
 
@@ -107,6 +113,25 @@ impl Lock {
 
     pub(super) fn holds_any(&self) -> bool {
         !self.ranges.borrow().is_empty()
+    }
+
+    /// All that is locked, and whether for itself alone.
+    pub(super) fn spans(&self) -> Vec<(Span, bool)> {
+        let ranges = self.ranges.borrow();
+        ranges
+            .iter()
+            .map(|(range, is_exclusive)| {
+                let last = match range.end {
+                    u64::MAX => u64::MAX,
+                    end => end - 1,
+                };
+                let span = Span {
+                    start: range.start,
+                    last,
+                };
+                (span, *is_exclusive)
+            })
+            .collect()
     }
 }
 

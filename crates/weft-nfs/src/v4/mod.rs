@@ -8,6 +8,7 @@ mod data;
 mod delegating;
 mod extras;
 mod inodes;
+mod kept;
 mod lifecycle;
 mod listing;
 mod locking;

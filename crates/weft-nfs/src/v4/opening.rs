@@ -56,6 +56,7 @@ impl Compound {
         let client = self.client()?;
         let place = self.place()?.clone();
         let mut before = 0;
+        let mut is_taken_over = false;
         let (opening, dir) = match &args.claim {
             open_claim4::CLAIM_NULL(name)
             | open_claim4::CLAIM_DELEGATE_CUR(open_claim_delegate_cur4 { file: name, .. }) => {
@@ -93,16 +94,39 @@ impl Compound {
                     openflag4::default(_) => (opening, ino),
                 }
             }
-            // Nothing is kept of a life before this one.
-            open_claim4::CLAIM_PREVIOUS(_) => return Err(nfsstat4::NFS4ERR_NO_GRACE.into()),
+            open_claim4::CLAIM_PREVIOUS(_) => {
+                // RFC 8881, 8.4.2.1: not once the client has said that it has reclaimed all.
+                if self.check_reclaimed().is_ok() {
+                    return Err(nfsstat4::NFS4ERR_NO_GRACE.into());
+                }
+                let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
+                is_taken_over = self
+                    .reclaim_nameless(&object, &args.owner.owner, share)
+                    .await?;
+                let ino = object.ino;
+                let opening = Opening {
+                    object,
+                    is_new: false,
+                    size: None,
+                    set: bitmap4::new(),
+                };
+                match args.openhow {
+                    openflag4::OPEN4_CREATE(_) => return Err(nfsstat4::NFS4ERR_INVAL.into()),
+                    openflag4::default(_) => (opening, ino),
+                }
+            }
             open_claim4::CLAIM_DELEGATE_PREV(_) | open_claim4::CLAIM_DELEG_PREV_FH => {
                 return Err(nfsstat4::NFS4ERR_NOTSUPP.into());
             }
         };
         let object = &opening.object;
+        let reclaims = matches!(args.claim, open_claim4::CLAIM_PREVIOUS(_));
         if !opening.is_new {
             self.check_openable(object).await?;
-            self.check_access(object, share).await?;
+            match reclaims {
+                true => self.check_access_again(object, share).await?,
+                false => self.check_access(object, share).await?,
+            }
         }
         let shared = self.caller.shared.clone();
         if share.access & WRITE != 0 || opening.size.is_some() {
@@ -110,9 +134,16 @@ impl Compound {
         }
         let using = shared.files.get(object.ino).await?;
         let owner = &args.owner.owner;
-        let open = self
+        let (open, novelty) = self
             .state
             .open((client, owner), share, (object.ino, using))?;
+        if is_taken_over {
+            open.kept_in.set(self.state.session_for(open.ino));
+        }
+        if let Err(status) = self.state.keep_open(&open, reclaims).await {
+            self.state.undo_open(&open, (share, novelty)).await?;
+            return Err(status.into());
+        }
         if let Some(size) = opening.size {
             let cut = SetAttr {
                 size: Some(size),
@@ -121,9 +152,7 @@ impl Compound {
             if let Err(status) =
                 inodes::set(&self.caller, object, cut, share.access & WRITE != 0).await
             {
-                if open.name().seqid == 1 {
-                    self.state.close(&open).await?;
-                }
+                self.state.undo_open(&open, (share, novelty)).await?;
                 return Err(status.into());
             }
         }
@@ -159,6 +188,36 @@ impl Compound {
             FileKind::Directory => Err(nfsstat4::NFS4ERR_ISDIR.into()),
             FileKind::Symlink => Err(nfsstat4::NFS4ERR_SYMLINK.into()),
             _ => Err(nfsstat4::NFS4ERR_WRONG_TYPE.into()),
+        }
+    }
+
+    /// A file without a name is kept for who had it open by way of another gateway: from now on by this one. False: it
+    /// has a name.
+    async fn reclaim_nameless(&self, object: &Object, owner: &[u8], share: Share) -> Result<bool> {
+        let known = self.caller.shared.client.getattr(object.ino).await;
+        let is_there = known.is_ok_and(|known| known.attr.nlink > 0);
+        if is_there {
+            return Ok(false);
+        }
+        let behalf = self.state.clients.borrow().behalf(self.client()?);
+        let of = (behalf, owner);
+        match self.state.take_over(of, object.ino, share).await {
+            Ok(()) => Ok(true),
+            Err(Errno(libc::ENOENT | libc::EAGAIN)) => Err(nfsstat4::NFS4ERR_RECLAIM_BAD.into()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Whether who had a file open may have it open again: whose file it is may in any case, for he had it open before
+    /// he took the right from himself.
+    async fn check_access_again(&self, object: &Object, share: Share) -> Result<()> {
+        let known = self.caller.shared.client.getattr(object.ino).await?;
+        if known.attr.uid != object.cred().uid {
+            return self.check_access(object, share).await;
+        }
+        match share.access & WRITE {
+            0 => Ok(()),
+            _ => Ok(object.check_writable()?),
         }
     }
 
@@ -325,13 +384,14 @@ impl Compound {
         }
     }
 
-    pub(super) fn open_downgrade(&mut self, args: OPEN_DOWNGRADE4args) -> Result<()> {
+    pub(super) async fn open_downgrade(&mut self, args: OPEN_DOWNGRADE4args) -> Result<()> {
         let open = self.named_open(&args.open_stateid)?;
         let share = Share {
             access: args.share_access & !WANTS,
             deny: args.share_deny,
         };
         open.downgrade(share)?;
+        self.state.keep_less(&open, share).await;
         let open_stateid = open.stateid();
         self.current_id = Some(open_stateid.clone());
         OPEN_DOWNGRADE4resok { open_stateid }.encode(&mut self.out);

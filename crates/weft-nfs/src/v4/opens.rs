@@ -40,9 +40,15 @@ impl Share {
 #[derive(Debug)]
 pub(super) struct Open {
     pub client: u64,
+    /// As whom the metadata service knows the client.
+    pub behalf: u64,
     pub number: u32,
     pub owner: Bytes,
     pub ino: u64,
+    /// The gateway's session by which the metadata service knows of it (`kept.rs`); 0: it does not.
+    pub kept_in: Cell<u64>,
+    /// The service knew of it, and does no more.
+    pub is_lost: Cell<bool>,
     share: Cell<Share>,
     /// Of each OPEN that is in effect.
     parts: RefCell<BTreeSet<Share>>,
@@ -66,8 +72,20 @@ impl Open {
         self.share.get().access & access == access
     }
 
+    pub(super) fn share(&self) -> Share {
+        self.share.get()
+    }
+
     fn changed(&self) {
         self.seqid.set(next(self.seqid.get()));
+    }
+
+    /// A part of it that was new is not to be after all.
+    pub(super) fn withdraw(&self, part: Share) {
+        let mut parts = self.parts.borrow_mut();
+        parts.remove(&part);
+        let all = parts.iter().fold(Share::default(), |all, it| all.with(*it));
+        self.share.set(all);
     }
 
     /// What is no longer wanted is given up.
@@ -92,22 +110,32 @@ impl Open {
     }
 }
 
+/// What is new of an OPEN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Novelty {
+    /// The owner did not have the file open.
+    All,
+    /// Not in this way.
+    Part,
+    None,
+}
+
 /// All opens, by file.
 #[derive(Debug, Default)]
 pub(super) struct Opens(BTreeMap<u64, Vec<Rc<Open>>>);
 
 impl Opens {
-    /// Opens a file, or opens it once more. `number` is taken if the owner does not have it open yet. True: it is new.
+    /// Opens a file, or opens it once more. `number` is taken if the owner does not have it open yet.
     ///
     /// # Errors
     /// SHARE_DENIED.
     pub(super) fn open(
         &mut self,
-        (client, owner): (u64, &Bytes),
+        (client, behalf, owner): (u64, u64, &Bytes),
         ino: u64,
         share: Share,
         number: u32,
-    ) -> Result<(Rc<Open>, bool), nfsstat4> {
+    ) -> Result<(Rc<Open>, Novelty), nfsstat4> {
         let is_own = |open: &Open| open.client == client && open.owner == owner;
         let of_file = self.0.entry(ino).or_default();
         let others = of_file.iter().filter(|open| !is_own(open));
@@ -119,21 +147,28 @@ impl Opens {
         }
         if let Some(open) = of_file.iter().find(|open| is_own(open)) {
             open.share.set(open.share.get().with(share));
-            open.parts.borrow_mut().insert(share);
+            let is_part_new = open.parts.borrow_mut().insert(share);
             open.changed();
-            return Ok((open.clone(), false));
+            let novelty = match is_part_new {
+                true => Novelty::Part,
+                false => Novelty::None,
+            };
+            return Ok((open.clone(), novelty));
         }
         let open = Rc::new(Open {
             client,
+            behalf,
             number,
             owner: owner.clone(),
             ino,
+            kept_in: Cell::new(0),
+            is_lost: Cell::new(false),
             share: Cell::new(share),
             parts: RefCell::new([share].into()),
             seqid: Cell::new(1),
         });
         of_file.push(open.clone());
-        Ok((open, true))
+        Ok((open, Novelty::All))
     }
 
     /// Whether somebody denies this to everybody else. `but`: not counting this one.
@@ -149,6 +184,11 @@ impl Opens {
     pub(super) fn are_writing(&self, ino: u64) -> bool {
         let mut opens = self.0.get(&ino).into_iter().flatten();
         opens.any(|open| open.may(WRITE))
+    }
+
+    /// Those of a file.
+    pub(super) fn of(&self, ino: u64) -> Vec<Rc<Open>> {
+        self.0.get(&ino).cloned().unwrap_or_default()
     }
 
     pub(super) fn close(&mut self, open: &Open) {
@@ -179,13 +219,13 @@ mod tests {
             for second in 0..16 {
                 let (one, two) = (share(first % 4, first / 4), share(second % 4, second / 4));
                 let mut opens = Opens::default();
-                opens.open((1, &A), 5, one, 1).unwrap();
+                opens.open((1, 9, &A), 5, one, 1).unwrap();
                 let fits = one.access & two.deny == 0 && two.access & one.deny == 0;
-                assert_eq!(opens.open((1, &B), 5, two, 2).is_ok(), fits);
-                assert!(opens.open((1, &B), 6, two, 3).is_ok());
+                assert_eq!(opens.open((1, 9, &B), 5, two, 2).is_ok(), fits);
+                assert!(opens.open((1, 9, &B), 6, two, 3).is_ok());
                 // Nobody is in his own way.
-                opens.open((1, &A), 7, one, 4).unwrap();
-                assert!(opens.open((1, &A), 7, two, 5).is_ok());
+                opens.open((1, 9, &A), 7, one, 4).unwrap();
+                assert!(opens.open((1, 9, &A), 7, two, 5).is_ok());
             }
         }
     }
@@ -193,10 +233,10 @@ mod tests {
     #[test]
     fn an_owner_opens_once_more_and_gives_up_what_it_opened() {
         let mut opens = Opens::default();
-        let (open, is_new) = opens.open((1, &A), 5, share(READ, 0), 1).unwrap();
-        assert!(is_new && !open.may(WRITE));
-        let (again, is_new) = opens.open((1, &A), 5, share(WRITE, READ), 2).unwrap();
-        assert!(Rc::ptr_eq(&open, &again) && !is_new);
+        let (open, novelty) = opens.open((1, 9, &A), 5, share(READ, 0), 1).unwrap();
+        assert!(novelty == Novelty::All && !open.may(WRITE));
+        let (again, novelty) = opens.open((1, 9, &A), 5, share(WRITE, READ), 2).unwrap();
+        assert!(Rc::ptr_eq(&open, &again) && novelty == Novelty::Part);
         assert_eq!((open.name().seqid, open.number), (2, 1));
         assert!(open.may(READ | WRITE));
         assert!(opens.denies(5, READ, None) && !opens.denies(5, READ, Some(&open)));
@@ -206,6 +246,11 @@ mod tests {
         open.downgrade(share(READ, 0)).unwrap();
         assert_eq!(open.name().seqid, 3);
         assert!(!open.may(WRITE) && !opens.denies(5, READ, None));
+        let (_, novelty) = opens.open((1, 9, &A), 5, share(READ, 0), 3).unwrap();
+        assert_eq!(novelty, Novelty::None);
+        opens.open((1, 9, &A), 5, share(WRITE, WRITE), 4).unwrap();
+        open.withdraw(share(WRITE, WRITE));
+        assert_eq!(open.share(), share(READ, 0));
         opens.close(&open);
         assert!(opens.0.is_empty());
     }

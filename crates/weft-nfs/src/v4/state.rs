@@ -2,7 +2,7 @@
 
 use super::clients::Clients;
 use super::locks::{Lock, Span};
-use super::opens::{Open, Opens, Share};
+use super::opens::{Novelty, Open, Opens, Share};
 use super::sessions::{Session, SessionId};
 use super::stateids::{Name, Named};
 use crate::delegations::{Delegation, Delegations};
@@ -129,6 +129,7 @@ impl State {
             held: RefCell::default(),
             opens: RefCell::default(),
         });
+        state.watch_sessions();
         let of = Rc::downgrade(&state);
         let env = env.clone();
         state.env.spawn("silent clients", async move {
@@ -139,6 +140,10 @@ impl State {
             }
         });
         state
+    }
+
+    pub(super) fn client(&self) -> &Rc<Client> {
+        &self.client
     }
 
     /// A client holds something here.
@@ -198,21 +203,27 @@ impl State {
     }
 
     /// A client is no more, and nothing that it held.
-    pub(super) fn drop_client(&self, client: u64) {
+    pub(super) fn drop_client(self: &Rc<Self>, client: u64) {
         self.clients.borrow_mut().remove(client);
         self.drop_held(client);
     }
 
     /// Nothing that a client held is left.
-    pub(super) fn drop_held(&self, client: u64) {
+    pub(super) fn drop_held(self: &Rc<Self>, client: u64) {
         self.sessions
             .borrow_mut()
             .retain(|_, session| session.client != client);
         let Some(held) = self.held.borrow_mut().remove(&client) else {
             return;
         };
-        for (open, _) in held.opens.values() {
-            self.opens.borrow_mut().close(open);
+        for (open, _) in held.opens.into_values() {
+            self.opens.borrow_mut().close(&open);
+            if open.kept_in.get() != 0 {
+                let state = self.clone();
+                self.env.spawn("drop an open file", async move {
+                    state.keep_less(&open, Share::default()).await;
+                });
+            }
         }
         for delegation in held.delegations.values() {
             self.delegations.returned(delegation);
@@ -226,7 +237,7 @@ impl State {
         }
     }
 
-    fn drop_silent(&self) {
+    fn drop_silent(self: &Rc<Self>) {
         let now = self.env.now();
         let held = self.held.borrow();
         let is_silent =
@@ -256,16 +267,55 @@ impl State {
         (client, owner): (u64, &Bytes),
         share: Share,
         (ino, using): (u64, Use),
-    ) -> Result<Rc<Open>, nfsstat4> {
+    ) -> Result<(Rc<Open>, Novelty), nfsstat4> {
+        let behalf = self.clients.borrow().behalf(client);
         let mut all = self.held.borrow_mut();
         let held = all.get_mut(&client).ok_or(nfsstat4::NFS4ERR_DELAY)?;
         let number = held.number()?;
         let mut opens = self.opens.borrow_mut();
-        let (open, is_new) = opens.open((client, owner), ino, share, number)?;
-        if is_new {
+        let (open, novelty) = opens.open((client, behalf, owner), ino, share, number)?;
+        if novelty == Novelty::All {
             held.opens.insert(number, (open.clone(), using));
         }
-        Ok(open)
+        Ok((open, novelty))
+    }
+
+    /// Undoes an open, as far as it was new.
+    pub(super) async fn undo_open(
+        &self,
+        open: &Open,
+        (share, novelty): (Share, Novelty),
+    ) -> Result<(), Errno> {
+        match novelty {
+            Novelty::All => return self.close(open).await,
+            Novelty::Part => open.withdraw(share),
+            Novelty::None => {}
+        }
+        Ok(())
+    }
+
+    /// All opens of a file.
+    pub(super) fn opens_of(&self, ino: u64) -> Vec<Rc<Open>> {
+        self.opens.borrow().of(ino)
+    }
+
+    /// Opens that the service knew by way of another session than there is now.
+    pub(super) fn unsure_opens(&self) -> Vec<Rc<Open>> {
+        let held = self.held.borrow();
+        let opens = held.values().flat_map(|held| held.opens.values());
+        let is_unsure = |open: &Open| {
+            let kept_in = open.kept_in.get();
+            kept_in != 0 && !open.is_lost.get() && kept_in != self.session_for(open.ino)
+        };
+        let unsure = opens.map(|(open, _)| open).filter(|open| is_unsure(open));
+        unsure.cloned().collect()
+    }
+
+    /// Locks that were taken in another session than there is now.
+    pub(super) fn unsure_locks(&self) -> Vec<Rc<Lock>> {
+        let held = self.held.borrow();
+        let locks = held.values().flat_map(|held| held.locks.values());
+        locks.filter(|lock| self.is_unsure(lock)).cloned().collect()
     }
 
     /// Whether somebody denies this to everybody else. `but`: not counting this one.
@@ -288,6 +338,7 @@ impl State {
             }
         }
         self.opens.borrow_mut().close(open);
+        self.keep_less(open, Share::default()).await;
         if let Some(held) = self.held.borrow_mut().get_mut(&open.client) {
             held.opens.remove(&open.number);
             held.locks
@@ -329,21 +380,33 @@ impl State {
 
     /// The session with the part of the metadata service that keeps an inode's locks.
     pub(super) fn session_for(&self, ino: u64) -> u64 {
-        let group = self.client.group_of(ino);
-        let sessions = self.client.sessions();
-        let found = sessions.into_iter().find(|(its, _)| *its == group);
-        found.map_or(0, |(_, session)| session)
+        self.client.session_of(ino)
     }
 
-    /// Locks that the metadata service no longer has.
-    pub(super) fn is_lost(&self, lock: &Lock) -> bool {
-        lock.holds_any() && lock.session.get() != self.session_for(lock.open.ino)
+    /// Locks of another session than there is now: it will be known soon whether they could be taken over.
+    fn is_unsure(&self, lock: &Lock) -> bool {
+        let is_here = lock.session.get() == self.session_for(lock.open.ino);
+        lock.holds_any() && !lock.is_lost.get() && !is_here
+    }
+
+    /// Locks that a client has are the metadata service's, too.
+    ///
+    /// # Errors
+    /// EXPIRED: they are lost. DELAY: that is not known yet.
+    pub(super) fn check_lock(&self, lock: &Lock) -> Result<(), nfsstat4> {
+        if lock.is_lost.get() {
+            return Err(nfsstat4::NFS4ERR_EXPIRED);
+        }
+        match self.is_unsure(lock) {
+            true => Err(nfsstat4::NFS4ERR_DELAY),
+            false => Ok(()),
+        }
     }
 
     /// What a client's state id stands for.
     ///
     /// # Errors
-    /// BAD_STATEID, OLD_STATEID; EXPIRED: locks that are lost.
+    /// BAD_STATEID, OLD_STATEID; EXPIRED: what was opened or locked is lost.
     pub(super) fn find(&self, client: u64, name: Name) -> Result<Found, nfsstat4> {
         let bad = nfsstat4::NFS4ERR_BAD_STATEID;
         if name.client != client {
@@ -353,7 +416,10 @@ impl State {
         let held = all.get(&client).ok_or(bad)?;
         if let Some((open, _)) = held.opens.get(&name.number) {
             name.check(open.name().seqid)?;
-            return Ok(Found::Open(open.clone()));
+            return match open.is_lost.get() {
+                true => Err(nfsstat4::NFS4ERR_EXPIRED),
+                false => Ok(Found::Open(open.clone())),
+            };
         }
         if let Some(delegation) = held.delegations.get(&name.number) {
             name.check(DELEGATION_SEQID)?;
@@ -364,7 +430,7 @@ impl State {
         }
         let lock = held.locks.get(&name.number).ok_or(bad)?;
         name.check(lock.name().seqid)?;
-        match self.is_lost(lock) {
+        match lock.is_lost.get() {
             true => Err(nfsstat4::NFS4ERR_EXPIRED),
             false => Ok(Found::Lock(lock.clone())),
         }
@@ -392,7 +458,10 @@ impl State {
         }
         Ok(match found {
             Found::Open(open) => Right::Open(open),
-            Found::Lock(lock) => Right::Open(lock.open.clone()),
+            Found::Lock(lock) => {
+                self.check_lock(&lock)?;
+                Right::Open(lock.open.clone())
+            }
             Found::Delegation(_) => Right::Delegation,
         })
     }
@@ -508,11 +577,16 @@ const ALL: Span = Span {
 };
 
 /// A lock, or its release, as the metadata service knows it.
-pub(super) fn file_lock(hash: u64, span: Span, kind: weft_client::LockKind) -> FileLock {
+pub(super) fn file_lock(
+    (hash, behalf): (u64, u64),
+    span: Span,
+    kind: weft_client::LockKind,
+) -> FileLock {
     FileLock {
         kind: kind as i32,
         flock: false,
         owner: hash,
+        behalf,
         start: span.start,
         last: span.last,
         pid: 0,
@@ -520,7 +594,11 @@ pub(super) fn file_lock(hash: u64, span: Span, kind: weft_client::LockKind) -> F
 }
 
 async fn unlock(client: &Client, lock: &Lock, span: Span) -> Result<(), Errno> {
-    let release = file_lock(lock.hash, span, weft_client::LockKind::Unlock);
+    let release = file_lock(
+        (lock.hash, lock.behalf),
+        span,
+        weft_client::LockKind::Unlock,
+    );
     let done = client
         .setlk(&Cred::default(), lock.open.ino, release, false)
         .await;

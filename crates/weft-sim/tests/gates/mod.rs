@@ -1,5 +1,7 @@
 //! Gateways in a simulated cluster.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use crate::group::{CLUSTER, Group, MS, SECOND};
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -51,7 +53,20 @@ impl Gate {
         name: &str,
         exports: Vec<ExportSettings>,
     ) -> Gate {
+        let lease_seconds = Settings::default().lease_seconds;
+        Gate::start_with(world, group, name, exports, lease_seconds).await
+    }
+
+    /// With another lease for its clients.
+    pub async fn start_with(
+        world: &World,
+        group: &Group,
+        name: &str,
+        exports: Vec<ExportSettings>,
+        lease_seconds: u32,
+    ) -> Gate {
         let mut settings = Settings {
+            lease_seconds,
             listen: format!("{name}:2049"),
             metrics_listen: format!("{name}:9049"),
             exports,

@@ -116,6 +116,7 @@ impl Worker {
             start,
             last: end,
             pid: 1,
+            ..FileLock::default()
         };
         self.record(op, async |_| {
             done(self.client.setlk(&self.cred, ino, lock, wait).await)

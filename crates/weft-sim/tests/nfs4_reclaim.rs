@@ -1,0 +1,379 @@
+//! NFS clients of version 4 whose gateway dies, or is cut off, and what of opens and locks they find again
+//! (`docs/protocols/nfs4.md`, "When a gateway dies").
+#![allow(clippy::unwrap_used, clippy::disallowed_macros)]
+
+mod compounds;
+mod gates;
+mod group;
+
+use bytes::Bytes;
+use compounds::{ANONYMOUS, CALLBACKS, Nfs4, channel, made, put, there};
+use gates::{Gate, cluster};
+use group::{MS, SECOND, in_world};
+use std::time::Duration;
+use weft_sim::World;
+use weft_xdr::nfs4::nfs_argop4::*;
+use weft_xdr::nfs4::*;
+
+const ALL: (nfs_lock_type4, u64, u64) = (nfs_lock_type4::WRITE_LT, 0, u64::MAX);
+const SHARED: (nfs_lock_type4, u64, u64) = (nfs_lock_type4::READ_LT, 0, 100);
+
+/// A client that comes to a gateway and may have something to reclaim.
+async fn comes(world: &World, gate: &Gate, name: &str, life: u8) -> Nfs4 {
+    let mut client = Nfs4::connect(world, gate, 0).await;
+    let exchange = OP_EXCHANGE_ID(EXCHANGE_ID4args {
+        eia_clientowner: client_owner4 {
+            co_verifier: [life; 8],
+            co_ownerid: name.to_owned().into(),
+        },
+        eia_flags: 0,
+        eia_state_protect: state_protect4_a::SP4_NONE,
+        eia_client_impl_id: Vec::new(),
+    });
+    let met = client.call(vec![exchange]).await;
+    let [nfs_resop4::OP_EXCHANGE_ID(EXCHANGE_ID4res::NFS4_OK(met))] = &met.resarray[..] else {
+        panic!("{met:?}")
+    };
+    let create = OP_CREATE_SESSION(CREATE_SESSION4args {
+        csa_clientid: met.eir_clientid,
+        csa_sequence: met.eir_sequenceid,
+        csa_flags: CREATE_SESSION4_FLAG_CONN_BACK_CHAN,
+        csa_fore_chan_attrs: channel(),
+        csa_back_chan_attrs: channel(),
+        csa_cb_program: CALLBACKS,
+        csa_sec_parms: Vec::new(),
+    });
+    let made = client.call(vec![create]).await;
+    let [nfs_resop4::OP_CREATE_SESSION(CREATE_SESSION4res::NFS4_OK(made))] = &made.resarray[..]
+    else {
+        panic!("{made:?}")
+    };
+    (client.client, client.session) = (met.eir_clientid, made.csr_sessionid);
+    client.sequence.set(0);
+    client
+}
+
+async fn completes(client: &Nfs4) {
+    let complete = OP_RECLAIM_COMPLETE(RECLAIM_COMPLETE4args { rca_one_fs: false });
+    client.does(vec![complete]).await.unwrap();
+}
+
+/// Opens again what an owner had open.
+async fn reopen(
+    client: &Nfs4,
+    file: &Bytes,
+    (access, deny): (u32, u32),
+    owner: &str,
+) -> Result<stateid4, nfsstat4> {
+    let open = OP_OPEN(OPEN4args {
+        seqid: 0,
+        share_access: access,
+        share_deny: deny,
+        owner: state_owner4 {
+            clientid: client.client,
+            owner: owner.to_owned().into(),
+        },
+        openhow: there(),
+        claim: open_claim4::CLAIM_PREVIOUS(open_delegation_type4::OPEN_DELEGATE_NONE),
+    });
+    match &client.does(vec![put(file), open]).await?[..] {
+        [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] => Ok(opened.stateid.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Locks again what an owner had locked.
+async fn relock(
+    client: &Nfs4,
+    file: &Bytes,
+    open: &stateid4,
+    owner: &str,
+    (locktype, offset, length): (nfs_lock_type4, u64, u64),
+) -> Result<stateid4, nfsstat4> {
+    let lock = OP_LOCK(LOCK4args {
+        locktype,
+        reclaim: true,
+        offset,
+        length,
+        locker: locker4::TRUE(open_to_lock_owner4 {
+            open_seqid: 0,
+            open_stateid: open.clone(),
+            lock_seqid: 0,
+            lock_owner: state_owner4 {
+                clientid: client.client,
+                owner: owner.to_owned().into(),
+            },
+        }),
+    });
+    match &client.does(vec![put(file), lock]).await?[..] {
+        [_, nfs_resop4::OP_LOCK(LOCK4res::NFS4_OK(locked))] => Ok(locked.lock_stateid.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn locks_outlive_their_gateway_and_nobody_else_gets_them() {
+    in_world(81, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, open) = one.make(&root, "f").await;
+        one.write(&file, &open, 0, b"mine").await.unwrap();
+        one.lock(&file, &open, "p", ALL).await.unwrap();
+        let (_, of_other) = other.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        first.kill();
+        let start = world.now();
+        // For as long as the client may take.
+        for _ in 0..40 {
+            let refused = other.lock(&file, &of_other, "q", SHARED).await;
+            assert!(refused.is_err());
+            world.sleep(100 * MS).await;
+        }
+        let again = comes(&world, &second, "one", 1).await;
+        let early = again.open(&root, "f", (3, 0), "me", there()).await;
+        assert_eq!(early.unwrap_err(), nfsstat4::NFS4ERR_GRACE);
+        let open = reopen(&again, &file, (3, 0), "me").await.unwrap();
+        // Only what it had, and only who had it.
+        let wrong = relock(&again, &file, &open, "other", ALL).await;
+        assert_eq!(wrong.unwrap_err(), nfsstat4::NFS4ERR_RECLAIM_BAD);
+        let lock = relock(&again, &file, &open, "p", ALL).await.unwrap();
+        completes(&again).await;
+        assert!(world.now() - start > 4 * SECOND);
+        assert!(other.lock(&file, &of_other, "q", SHARED).await.is_err());
+        again.write(&file, &lock, 0, b"still").await.unwrap();
+        again.unlock(&file, &lock, 0, u64::MAX).await;
+        other.lock(&file, &of_other, "q", SHARED).await.unwrap();
+        // It is over.
+        let late = relock(&again, &file, &open, "p", ALL).await;
+        assert_eq!(late.unwrap_err(), nfsstat4::NFS4ERR_NO_GRACE);
+        let late = reopen(&again, &file, (3, 0), "me").await;
+        assert_eq!(late.unwrap_err(), nfsstat4::NFS4ERR_NO_GRACE);
+    });
+}
+
+#[test]
+fn a_client_goes_on_with_its_locks_at_once() {
+    in_world(82, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, open) = one.make(&root, "f").await;
+        one.lock(&file, &open, "p", ALL).await.unwrap();
+        one.write(&file, &open, 0, b"before").await.unwrap();
+        first.kill();
+        let start = world.now();
+        // The session of the gateway has not ended yet.
+        let again = comes(&world, &second, "one", 1).await;
+        let open = reopen(&again, &file, (3, 0), "me").await.unwrap();
+        let lock = relock(&again, &file, &open, "p", ALL).await.unwrap();
+        completes(&again).await;
+        let (read, _) = again.read(&file, &lock, 0, 100).await.unwrap();
+        assert_eq!(&read[..], b"before");
+        again.write(&file, &lock, 0, b"behind").await.unwrap();
+        let took = world.now() - start;
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        // When that session has ended, its locks are still the client's.
+        world.sleep(3 * SECOND).await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let (_, of_other) = other.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        assert!(other.lock(&file, &of_other, "q", ALL).await.is_err());
+    });
+}
+
+#[test]
+fn who_does_not_come_back_keeps_nobody_waiting_for_ever() {
+    in_world(83, async |world| {
+        let (group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &first, 0, "two").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, of_one) = one.make(&root, "f").await;
+        one.lock(&file, &of_one, "p", (nfs_lock_type4::WRITE_LT, 0, 10))
+            .await
+            .unwrap();
+        let (_, of_two) = two.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        two.lock(&file, &of_two, "p", (nfs_lock_type4::WRITE_LT, 10, 10))
+            .await
+            .unwrap();
+        let (_, of_other) = other.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        first.kill();
+        world.sleep(3 * SECOND).await;
+        // One comes, and wants nothing of what it had.
+        let again = comes(&world, &second, "one", 1).await;
+        completes(&again).await;
+        world.sleep(SECOND).await;
+        let part = |start| (nfs_lock_type4::WRITE_LT, start, 10);
+        other.lock(&file, &of_other, "q", part(0)).await.unwrap();
+        // The other one does not come. Who leads does not matter.
+        assert!(other.lock(&file, &of_other, "r", part(10)).await.is_err());
+        group.kill(group.active().unwrap());
+        world.sleep(20 * SECOND).await;
+        assert!(other.lock(&file, &of_other, "r", part(10)).await.is_err());
+        for _ in 0..3 {
+            world.sleep(10 * SECOND).await;
+            other.does(vec![OP_PUTROOTFH]).await.unwrap();
+        }
+        other.lock(&file, &of_other, "r", part(10)).await.unwrap();
+    });
+}
+
+#[test]
+fn a_client_that_started_again_has_not_what_it_had_before() {
+    in_world(84, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, open) = one.make(&root, "f").await;
+        one.lock(&file, &open, "p", ALL).await.unwrap();
+        first.kill();
+        let again = comes(&world, &second, "one", 2).await;
+        let open = reopen(&again, &file, (3, 0), "me").await.unwrap();
+        let refused = relock(&again, &file, &open, "p", ALL).await;
+        assert_eq!(refused.unwrap_err(), nfsstat4::NFS4ERR_RECLAIM_BAD);
+    });
+}
+
+#[test]
+fn a_gateway_that_was_cut_off_keeps_its_clients_locks() {
+    in_world(85, async |world| {
+        let (group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, open) = one
+            .open(&root, "f", (3, 2), "me", made(0o644))
+            .await
+            .unwrap();
+        let lock = one.lock(&file, &open, "p", ALL).await.unwrap();
+        let servers: Vec<String> = (0..3)
+            .map(|member| group.address(member).split(':').next().unwrap().to_owned())
+            .collect();
+        for server in &servers {
+            world.net().cut(&first.node.name(), server);
+        }
+        let refused = async || {
+            let open = other.open(&root, "f", (2, 0), "me", there()).await;
+            assert_eq!(open.unwrap_err(), nfsstat4::NFS4ERR_SHARE_DENIED);
+            let (_, open) = other.open(&root, "f", (1, 0), "me", there()).await.unwrap();
+            assert!(other.lock(&file, &open, "q", SHARED).await.is_err());
+            other.close(&file, &open).await.unwrap();
+        };
+        // Its session with the metadata service ends.
+        for _ in 0..6 {
+            world.sleep(SECOND).await;
+            refused().await;
+        }
+        for server in &servers {
+            world.net().heal_between(&first.node.name(), server);
+        }
+        let written = loop {
+            world.sleep(200 * MS).await;
+            match one.write(&file, &lock, 0, b"mine").await {
+                Err(nfsstat4::NFS4ERR_DELAY) => {}
+                written => break written,
+            }
+        };
+        written.unwrap();
+        refused().await;
+        one.unlock(&file, &lock, 0, u64::MAX).await;
+        one.close(&file, &open).await.unwrap();
+        other.open(&root, "f", (3, 3), "me", there()).await.unwrap();
+    });
+}
+
+#[test]
+fn what_one_denies_others_may_not_have_by_way_of_any_gateway() {
+    in_world(86, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let denied = nfsstat4::NFS4ERR_SHARE_DENIED;
+        for number in 0..5 {
+            let (file, open) = one.make(&root, &format!("f{number}")).await;
+            one.close(&file, &open).await.unwrap();
+        }
+        // Of every pair the second is let in if neither denies what the other does.
+        for (number, pair) in (0..3 * 4 * 3 * 4).enumerate() {
+            let mine = (1 + pair % 3, pair / 3 % 4);
+            let its = (1 + pair / 12 % 3, pair / 36);
+            let name = format!("f{}", number % 5);
+            let (file, open) = one.open(&root, &name, mine, "me", there()).await.unwrap();
+            if number % 2 == 0 {
+                // The other gateway has looked at it.
+                two.getattr(&file).await.unwrap();
+            }
+            let fits = mine.0 & its.1 == 0 && its.0 & mine.1 == 0;
+            let opened = two.open(&root, &name, its, "me", there()).await;
+            match opened {
+                Ok((_, state)) if fits => two.close(&file, &state).await.unwrap(),
+                Err(status) if !fits => assert_eq!(status, denied),
+                other => panic!("{mine:?}, {its:?}: {other:?}"),
+            }
+            one.close(&file, &open).await.unwrap();
+            let (_, state) = two.open(&root, &name, its, "me", there()).await.unwrap();
+            two.close(&file, &state).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_was_denied_is_denied_when_the_gateway_is_dead() {
+    in_world(87, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, _) = one
+            .open(&root, "f", (3, 2), "me", made(0o644))
+            .await
+            .unwrap();
+        first.kill();
+        world.sleep(3 * SECOND).await;
+        let write = || other.open(&root, "f", (2, 0), "me", there());
+        let denied = nfsstat4::NFS4ERR_SHARE_DENIED;
+        assert_eq!(write().await.unwrap_err(), denied);
+        let again = comes(&world, &second, "one", 1).await;
+        let wrong = reopen(&again, &file, (3, 3), "me").await;
+        assert_eq!(wrong.unwrap_err(), nfsstat4::NFS4ERR_RECLAIM_BAD);
+        let open = reopen(&again, &file, (3, 2), "me").await.unwrap();
+        completes(&again).await;
+        assert_eq!(write().await.unwrap_err(), denied);
+        again.close(&file, &open).await.unwrap();
+        write().await.unwrap();
+    });
+}
+
+#[test]
+fn a_file_that_was_removed_stays_with_who_had_it_open() {
+    in_world(88, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, open) = one.make(&root, "f").await;
+        one.write(&file, &open, 0, b"kept").await.unwrap();
+        let remove = OP_REMOVE(REMOVE4args {
+            target: Bytes::from_static(b"f"),
+        });
+        other.does(vec![put(&root), remove]).await.unwrap();
+        first.kill();
+        world.sleep(3 * SECOND).await;
+        // It is nobody else's.
+        let stale = other.read(&file, &ANONYMOUS, 0, 10).await;
+        assert_eq!(stale.unwrap_err(), nfsstat4::NFS4ERR_STALE);
+        let again = comes(&world, &second, "one", 1).await;
+        let open = reopen(&again, &file, (3, 0), "me").await.unwrap();
+        completes(&again).await;
+        let (read, _) = again.read(&file, &open, 0, 10).await.unwrap();
+        assert_eq!(&read[..], b"kept");
+        world.sleep(60 * SECOND / 2).await;
+        again.write(&file, &open, 4, b", and more").await.unwrap();
+        again.close(&file, &open).await.unwrap();
+        world.sleep(20 * SECOND).await;
+        let gone = again.read(&file, &ANONYMOUS, 0, 10).await;
+        assert_eq!(gone.unwrap_err(), nfsstat4::NFS4ERR_STALE);
+    });
+}
