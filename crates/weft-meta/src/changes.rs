@@ -219,6 +219,7 @@ pub(crate) fn change(
     let touched = core.touched(&entry);
     let conflict = match &asked {
         Some((ino, span)) => meta.clear_range(core, *ino, session, span, true),
+        None if core.locks_what_is_kept(&entry) => changed_lock(&entry).map(Conflict::Inode),
         None => conflicts(meta, core, session, &entry, &touched, since),
     };
     if let Some(conflict) = conflict {
@@ -353,6 +354,14 @@ fn changed(entry: &Entry) -> Option<Ino> {
         _ => return None,
     };
     Some(Ino(ino))
+}
+
+/// The inode on which an entry takes a lock, for the first time.
+fn changed_lock(entry: &Entry) -> Option<Ino> {
+    match entry.op.as_ref().and_then(|op| op.op.as_ref())? {
+        Op::SetLock(op) if !op.reclaim && !gives_back(&Op::SetLock(*op)) => Some(Ino(op.ino)),
+        _ => None,
+    }
 }
 
 /// On what the asking session may have leases with the reply: what it touched and does not take away.
@@ -504,6 +513,11 @@ impl Core {
             self.leases.note_opened(ino, session);
         }
         Some(ino)
+    }
+
+    /// The entry takes a lock on what is kept for somebody who may have locked it by itself.
+    fn locks_what_is_kept(&self, entry: &Entry) -> bool {
+        changed_lock(entry).is_some_and(|ino| self.state.is_kept_from(ino, false))
     }
 
     /// What other sessions have to give back before this entry. Owed attributes are told under a

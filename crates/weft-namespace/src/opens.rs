@@ -12,6 +12,9 @@ use weft_wire::proto::SetOpen;
 /// Most of one inode, as [`crate::LOCKS_MAX`].
 pub const OPENS_MAX: usize = 4096;
 
+/// In what is kept: the holder changes the file by itself, and locks it.
+pub(crate) const KEPT_TO_CHANGE: u32 = 2;
+
 /// What may be said of reading and writing.
 const BOTH: u32 = 3;
 

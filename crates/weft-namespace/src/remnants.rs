@@ -5,7 +5,7 @@
 //! the service, which counts the time, closes it once more.
 
 use crate::locks::Owner;
-use crate::opens::Opened;
+use crate::opens::{KEPT_TO_CHANGE, Opened};
 use crate::sessions::Session;
 use crate::state::State;
 use weft_types::{Ino, SessionId};
@@ -151,10 +151,19 @@ impl State {
         let Some(opens) = self.opens.get(&ino) else {
             return false;
         };
-        let hinders = if changing { 3 } else { 2 };
+        let hinders = if changing { 3 } else { KEPT_TO_CHANGE };
         opens
             .iter()
             .any(|(owner, opened)| opened.kept & hinders != 0 && self.is_remnant(owner.session))
+    }
+
+    /// What somebody keeps of the file by way of other sessions than `but`.
+    pub(crate) fn kept_elsewhere(&self, ino: Ino, behalf: u64, but: SessionId) -> u32 {
+        let opens = self.opens.get(&ino).into_iter();
+        let kept = opens
+            .flat_map(|opens| opens.iter())
+            .filter(|(owner, opened)| opened.behalf == behalf && owner.session != but);
+        kept.fold(0, |kept, (_, opened)| kept | opened.kept)
     }
 
     /// The inodes of which a session keeps something, in order: who waits for them may go on when it ends.

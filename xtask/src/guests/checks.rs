@@ -24,6 +24,11 @@ const RECORDS: usize = 25;
 /// A gateway's death may keep a client waiting for that long: guests are slow.
 const PAUSE: Duration = Duration::from_secs(4);
 
+/// Gateways that are killed under a lock.
+const HOLDING_KILLS: usize = 4;
+/// How often it is tried after each whether somebody else gets it: some seconds.
+const LOOKS: usize = 12;
+
 /// What a check needs.
 pub struct Ground<'a> {
     pub cluster: &'a Cluster,
@@ -49,13 +54,14 @@ const EXPECTED_FAILURES: [(&[&str], &str); 2] = [
 type Check = fn(&Ground<'_>, &str) -> Outcome;
 
 /// All of them, in the order in which they run.
-pub const CHECKS: [(&str, Check); 8] = [
+pub const CHECKS: [(&str, Check); 9] = [
     ("coherence", coherence),
     ("locks", locks),
     ("append", append),
     ("fsx", fsx),
     ("build", build),
     ("failover", failover),
+    ("held", held),
     ("pjdfstest", pjdfstest),
     ("cthon", cthon),
 ];
@@ -364,6 +370,76 @@ fn failover(ground: &Ground<'_>, version: &str) -> Outcome {
     match Duration::from_millis(longest) < PAUSE && kills > 0 {
         true => Ok(()),
         false => Err(format!("{kills} gateways killed, a pause of {longest} ms")),
+    }
+}
+
+/// A lock is held by way of an address that moves between gateways, which are killed in turn; nobody else gets it
+/// meanwhile, and its holder goes on.
+fn held(ground: &Ground<'_>, version: &str) -> Outcome {
+    if version == "3" {
+        println!("   left out: locks of version 3 are another protocol");
+        return Ok(());
+    }
+    let front = Front::to(ground.gateways[0])?;
+    let guest = &ground.guests[0];
+    guest.run("umount /mnt/a /mnt/b", SHORT)?;
+    mount(guest, version, front.port(), "front")?;
+    guest.run(
+        "rm -f /tmp/stop /tmp/stop.locked; : > /mnt/front/ground/held",
+        SHORT,
+    )?;
+    let hold = format!(
+        "python3 {} /mnt/front/ground/held /tmp/stop",
+        script("holds.py").display()
+    );
+    // By a gateway that lives: 11 is a refusal.
+    let is_free = || -> Result<bool, String> {
+        let locked = script("locked.py");
+        let attempt = format!("python3 {} /mnt/a/ground/held 0 8 0", locked.display());
+        match ground.guests[1].status(&attempt, SHORT)? {
+            (0, _) => Ok(true),
+            (11, _) => Ok(false),
+            (status, output) => Err(format!("status {status}: {output}")),
+        }
+    };
+    let killing = || -> Outcome {
+        for kills in 0..HOLDING_KILLS {
+            let (now, next) = (kills % 2, (kills + 1) % 2);
+            ground.cluster.order("kill", &format!("nfs:{}", now + 1))?;
+            front.lead_to(ground.gateways[next]);
+            for _ in 0..LOOKS {
+                if is_free()? {
+                    return Err(format!("the lock is free after {} kills", kills + 1));
+                }
+            }
+            ground.cluster.order("start", &format!("nfs:{}", now + 1))?;
+        }
+        Ok(())
+    };
+    let (said, tried) = std::thread::scope(|scope| {
+        let holding = scope.spawn(|| guest.run(&hold, LONG));
+        let is_locked = guest.run(
+            "for i in $(seq 100); do test -e /tmp/stop.locked && exit 0; sleep 0.2; done; exit 1",
+            SHORT,
+        );
+        let tried = is_locked.and_then(|_| killing());
+        let stopped = guest.run("touch /tmp/stop", SHORT).map(drop);
+        let said = holding.join().map_err(|_| "the holder panicked".to_owned());
+        (said.flatten(), tried.and(stopped))
+    });
+    let said = said?;
+    tried?;
+    let mut figures = said.split_whitespace().map(str::parse::<u64>);
+    let (Some(Ok(longest)), Some(Ok(count))) = (figures.next(), figures.next()) else {
+        return Err(format!("the holder says {said:?}"));
+    };
+    println!("   {HOLDING_KILLS} gateways killed; the longest of {count} writes took {longest} ms");
+    let is_free = is_free()?;
+    guest.run("umount /mnt/front", SHORT)?;
+    ground.mount_on(0, version)?;
+    match is_free {
+        true => Ok(()),
+        false => Err("the lock is held on when its holder has ended".into()),
     }
 }
 

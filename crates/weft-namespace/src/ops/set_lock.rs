@@ -4,6 +4,7 @@
 
 use crate::errno::Errno;
 use crate::locks::{LOCKS_MAX, Wanted};
+use crate::opens::KEPT_TO_CHANGE;
 use crate::state::{Context, State};
 use weft_types::Ino;
 use weft_wire::proto::file_lock::Kind;
@@ -57,8 +58,23 @@ fn reclaim(state: &mut State, ctx: &Context, ino: Ino, wanted: &Wanted) -> Resul
     if wanted.flock || wanted.kind == Kind::Unlock || wanted.range.behalf == 0 {
         return Err(Errno::EINVAL);
     }
-    let locks = state.locks.get_mut(&ino).ok_or(Errno::ENOENT)?;
-    let having = locks.reclaim(wanted).ok_or(Errno::ENOENT)?;
+    // Who kept the file to change it by itself locked it by itself, too; nobody else can have since.
+    let was_kept =
+        state.kept_elsewhere(ino, wanted.range.behalf, ctx.session) & KEPT_TO_CHANGE != 0;
+    let locks = state.locks.entry(ino).or_default();
+    let having = match locks.reclaim(wanted) {
+        Some(having) => having,
+        None if was_kept && locks.conflict(wanted).is_none() && locks.len() < LOCKS_MAX => {
+            locks.set(wanted);
+            Vec::new()
+        }
+        None => {
+            if locks.is_empty() {
+                state.locks.remove(&ino);
+            }
+            return Err(Errno::ENOENT);
+        }
+    };
     let without: Vec<_> = having
         .iter()
         .filter(|session| !locks.has_session(**session))

@@ -281,6 +281,20 @@ fn a_file_that_is_kept_is_nobody_elses_business_until_its_keeper_is_back() {
     assert_eq!(g.open(second, opened(2, TWO, (0, 0, 2))), 0);
     g.end(second, &[]);
     assert!(g.w.state.is_kept_from(f, true) && g.w.state.is_kept_from(f, false));
+    // What it has locked by itself nobody knows but it.
+    let third = g.w.session;
+    let range = (3, 7);
+    for behalf in [ONE, 0] {
+        let refused = g.lock(third, lock(Kind::Exclusive, behalf, range), true);
+        assert_ne!(refused, 0);
+        assert!(g.w.state.locks.is_empty());
+    }
+    assert_eq!(g.lock(third, lock(Kind::Exclusive, TWO, range), true), 0);
+    let other = FileLock {
+        owner: 6,
+        ..lock(Kind::Exclusive, TWO, range)
+    };
+    assert_eq!(g.lock(third, other, true), ENOENT);
 }
 
 #[test]
