@@ -12,8 +12,9 @@ const PATIENCE_MS: u64 = 600_000;
 /// A gateway that is gone has its leases for no longer: whoever takes its place waits for them.
 const SESSION_TERM_MS: u64 = 1_500;
 
-/// Half of what other servers take: a client that is gone is in nobody's way for long.
-const LEASE_SECONDS: u32 = 45;
+/// Less than other servers take: a client that is gone is in nobody's way for long, and so is what a dead gateway had given
+/// to one that has nothing to do. Clients say a word after two thirds of it.
+const LEASE_SECONDS: u32 = 20;
 
 /// Settings of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
