@@ -7,6 +7,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, future::join_all};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -81,9 +82,31 @@ impl Delegation {
     }
 }
 
+/// A change of a file that is under way, or about to be: nobody is given the file until it is dropped. What an open
+/// says of writers is not enough, for not every change has one: version 3 has none, and others may write with none.
+#[must_use]
+pub(crate) struct Changing {
+    delegations: Rc<Delegations>,
+    ino: u64,
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        let mut changing = self.delegations.changing.borrow_mut();
+        if let Entry::Occupied(mut count) = changing.entry(self.ino) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
 /// All of a gateway's.
 pub(crate) struct Delegations {
     env: Env,
+    /// How many changes of each file are under way.
+    changing: RefCell<BTreeMap<u64, usize>>,
     /// Those that count, by file.
     given: RefCell<BTreeMap<u64, Vec<Rc<Delegation>>>>,
     /// Files that were asked for, and when.
@@ -94,12 +117,13 @@ impl Delegations {
     pub(crate) fn new(env: &Env) -> Rc<Delegations> {
         Rc::new(Delegations {
             env: env.clone(),
+            changing: RefCell::default(),
             given: RefCell::default(),
             asked: RefCell::default(),
         })
     }
 
-    /// Whether a file may be given to a client: nobody has wanted to change it lately.
+    /// Whether a file may be given to a client: nobody changes it, or has wanted to lately.
     pub(crate) fn may_give(&self, ino: u64) -> bool {
         let now = self.env.now();
         let mut asked = self.asked.borrow_mut();
@@ -108,7 +132,10 @@ impl Delegations {
         let is_asked_for = given
             .get(&ino)
             .is_some_and(|all| all.iter().any(|it| it.stage.get() != Stage::Given));
-        !asked.contains_key(&ino) && !is_asked_for && given.len() < GIVEN_MAX
+        !self.changing.borrow().contains_key(&ino)
+            && !asked.contains_key(&ino)
+            && !is_asked_for
+            && given.len() < GIVEN_MAX
     }
 
     /// Files that were given to clients.
@@ -146,8 +173,20 @@ impl Delegations {
         }
     }
 
-    /// A file is about to be changed: no client but `but` has it when this ends.
-    pub(crate) async fn ask_back(&self, ino: u64, but: Option<u64>) {
+    /// A file is about to be changed: no client but `but` has it when this ends, nor is given it before what is
+    /// returned is dropped.
+    pub(crate) async fn change(self: &Rc<Self>, ino: u64, but: Option<u64>) -> Changing {
+        *self.changing.borrow_mut().entry(ino).or_default() += 1;
+        let changing = Changing {
+            delegations: self.clone(),
+            ino,
+        };
+        self.ask_back(ino, but).await;
+        changing
+    }
+
+    /// No client but `but` has a file when this ends.
+    async fn ask_back(&self, ino: u64, but: Option<u64>) {
         let held: Vec<Rc<Delegation>> = {
             let given = self.given.borrow();
             let of_file = given.get(&ino).into_iter().flatten();

@@ -667,6 +667,61 @@ fn what_a_client_keeps_it_is_asked_for_before_anybody_changes_it() {
 }
 
 #[test]
+fn a_file_is_not_given_out_while_it_is_changed() {
+    in_world(72, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let near = Nfs4::to(&world, &first, 0, "near").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = one.make(&root, "f").await;
+        one.write(&file, &state, 0, b"before").await.unwrap();
+        one.close(&file, &state).await.unwrap();
+        // A client of the other gateway has it, and this one's gateway a lease to read.
+        let (_, kept) = two.keep(&root, "f").await.unwrap();
+        one.read(&file, &ANONYMOUS, 0, 1).await.unwrap();
+        let is_written = Cell::new(false);
+        let write = async {
+            // With no open: nothing but the write itself says that the file is changed.
+            near.write(&file, &ANONYMOUS, 0, b"behind").await.unwrap();
+            is_written.set(true);
+        };
+        let open = async {
+            // The write waits for the other gateway's client.
+            while two.asked.0.borrow().is_empty() {
+                world.sleep(MS).await;
+            }
+            let open = OP_OPEN(OPEN4args {
+                seqid: 0,
+                share_access: OPEN4_SHARE_ACCESS_READ,
+                share_deny: 0,
+                owner: state_owner4 {
+                    clientid: one.client,
+                    owner: Bytes::from_static(b"reader"),
+                },
+                openhow: there(),
+                claim: open_claim4::CLAIM_NULL(Bytes::from_static(b"f")),
+            });
+            let opening = one.does(vec![put(&root), open]);
+            let give_back = async {
+                world.sleep(100 * MS).await;
+                assert!(!is_written.get());
+                two.give_back(&file, &kept).await;
+            };
+            futures_util::join!(opening, give_back).0
+        };
+        let ((), opened) = futures_util::join!(write, open);
+        let opened = opened.unwrap();
+        let [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] = &opened[..] else {
+            panic!("{opened:?}")
+        };
+        let is_given = matches!(opened.delegation, open_delegation4::OPEN_DELEGATE_READ(_));
+        assert!(is_written.get());
+        assert!(!is_given, "given while another client was writing it");
+    });
+}
+
+#[test]
 fn who_comes_to_another_gateway_goes_on_soon() {
     in_world(69, async |world| {
         let (_group, _servers, [first, second]) = cluster(&world).await;

@@ -47,7 +47,7 @@ async fn set(caller: &Caller, object: &Object, args: &SETATTR3args) -> Result<fa
             return Err(Status(nfsstat3::NFS3ERR_NOT_SYNC));
         }
     }
-    caller.shared.delegations.ask_back(object.ino, None).await;
+    let _changing = caller.shared.delegations.change(object.ino, None).await;
     Ok(caller.told(&inodes::set(caller, object, set, false).await?))
 }
 

@@ -71,7 +71,7 @@ async fn written(
     args: WRITE3args,
 ) -> Result<(u32, stable_how), Status> {
     io::check(caller, object, &[libc::W_OK]).await?;
-    caller.shared.delegations.ask_back(object.ino, None).await;
+    let _changing = caller.shared.delegations.change(object.ino, None).await;
     let mut data = args.data;
     data.truncate(args.count as usize);
     let is_stable = args.stable != stable_how::UNSTABLE;

@@ -99,7 +99,7 @@ async fn created(caller: &Caller, dir: &Object, args: &CREATE3args) -> Made {
 async fn existing(caller: &Caller, dir: &Object, there: &Attr, set: SetAttr) -> Made {
     match (there.kind(), set.size) {
         (FileKind::Regular, Some(size)) => {
-            caller.shared.delegations.ask_back(there.ino, None).await;
+            let _changing = caller.shared.delegations.change(there.ino, None).await;
             let cut = SetAttr {
                 size: Some(size),
                 ..SetAttr::default()

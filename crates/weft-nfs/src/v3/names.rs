@@ -66,7 +66,7 @@ pub(super) async fn remove(caller: Caller, args: REMOVE3args) -> REMOVE3res {
     let dir = caller.changed(&args.object.dir).await;
     let done = match &dir {
         Ok(dir) => {
-            inodes::ask_back(&caller, dir, &args.object.name, None).await;
+            let _changing = inodes::change(&caller, dir, &args.object.name, None).await;
             let client = &caller.shared.client;
             let done = client.unlink(dir.cred(), dir.ino, &args.object.name).await;
             done.map_err(Status::from)
@@ -114,8 +114,10 @@ pub(super) async fn rename(caller: Caller, args: RENAME3args) -> RENAME3res {
             to.as_ref().map_err(|it| *it)?,
         );
         beside(from, to)?;
-        inodes::ask_back(&caller, from, &args.from.name, None).await;
-        inodes::ask_back(&caller, to, &args.to.name, None).await;
+        let _changing = (
+            inodes::change(&caller, from, &args.from.name, None).await,
+            inodes::change(&caller, to, &args.to.name, None).await,
+        );
         let flags = RenameFlags::default();
         let client = &caller.shared.client;
         let done = client.rename(
@@ -155,7 +157,7 @@ pub(super) async fn link(caller: Caller, args: LINK3args) -> LINK3res {
             dir.as_ref().map_err(|it| *it)?,
         );
         beside(file, dir)?;
-        caller.shared.delegations.ask_back(file.ino, None).await;
+        let _changing = caller.shared.delegations.change(file.ino, None).await;
         let client = &caller.shared.client;
         let linked = client.link(dir.cred(), file.ino, dir.ino, &args.link.name);
         Ok::<fattr3, Status>(caller.told(&linked.await?.attr))

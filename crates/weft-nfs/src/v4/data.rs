@@ -72,7 +72,7 @@ impl Compound {
         let is_stable = args.stable != stable_how4::UNSTABLE4;
         let client = Some(self.client()?);
         let delegations = &self.caller.shared.delegations;
-        delegations.ask_back(object.ino, client).await;
+        let _changing = delegations.change(object.ino, client).await;
         let count = io::write(&self.caller, object.ino, args.offset, data, is_stable).await?;
         WRITE4resok {
             count,

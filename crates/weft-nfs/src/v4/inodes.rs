@@ -85,7 +85,7 @@ impl Compound {
         }
         let client = Some(self.client()?);
         let delegations = &self.caller.shared.delegations;
-        delegations.ask_back(object.ino, client).await;
+        let _changing = delegations.change(object.ino, client).await;
         inodes::set(&self.caller, &object, set, is_open).await?;
         let out = &mut self.out;
         out.vec(u32::MAX, &attrmask, |out, word| out.u32(*word));

@@ -105,9 +105,10 @@ impl Compound {
             self.check_access(object, share).await?;
         }
         let shared = self.caller.shared.clone();
-        if share.access & WRITE != 0 || opening.size.is_some() {
-            shared.delegations.ask_back(object.ino, Some(client)).await;
-        }
+        let changing = match share.access & WRITE != 0 || opening.size.is_some() {
+            true => Some(shared.delegations.change(object.ino, Some(client)).await),
+            false => None,
+        };
         let using = shared.files.get(object.ino).await?;
         let owner = &args.owner.owner;
         let open = self
@@ -127,6 +128,7 @@ impl Compound {
                 return Err(status.into());
             }
         }
+        drop(changing);
         let stateid = open.stateid();
         let using = shared.files.get(object.ino).await?;
         let handle = self.caller.handle_of(&Place::Object(object.clone()));
