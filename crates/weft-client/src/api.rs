@@ -478,6 +478,18 @@ impl Client {
         self.0.read(handle, offset, length).await
     }
 
+    /// As [`Client::read`], but holes of at least `least` bytes are told and not read. Pieces follow each other from
+    /// `offset` on; bytes and holes are of one moment.
+    pub async fn read_sparse(
+        &self,
+        handle: HandleId,
+        offset: u64,
+        length: usize,
+        least: u64,
+    ) -> Result<Vec<Piece>> {
+        self.0.read_sparse(handle, (offset, length), least).await
+    }
+
     /// Writes (to the end of the file where the handle or the call says append). Returns when the
     /// bytes are buffered, or on both members for a handle with `sync`. `data` is kept until then:
     /// it must not hold on to a buffer much larger than itself.

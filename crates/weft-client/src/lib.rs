@@ -39,6 +39,7 @@ mod session;
 mod sessions;
 mod settings;
 mod slots;
+mod sparse;
 mod spread;
 mod to_the_end;
 mod turns;

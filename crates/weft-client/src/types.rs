@@ -121,6 +121,15 @@ pub enum Seek {
     Data,
 }
 
+/// A part of what is read with its holes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes, one part after the other.
+    Data(Vec<bytes::Bytes>),
+    /// So many bytes of which none was written: they are zeros.
+    Hole(u64),
+}
+
 /// How setxattr treats an existing attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XattrFlags {

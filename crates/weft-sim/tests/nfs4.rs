@@ -332,6 +332,24 @@ impl Nfs4 {
         }
     }
 
+    async fn read_plus(
+        &self,
+        file: &Bytes,
+        stateid: &stateid4,
+        offset: u64,
+        count: u32,
+    ) -> Result<read_plus_res4, nfsstat4> {
+        let read = OP_READ_PLUS(READ_PLUS4args {
+            rpa_stateid: stateid.clone(),
+            rpa_offset: offset,
+            rpa_count: count,
+        });
+        match &self.does(vec![put(file), read]).await?[..] {
+            [_, nfs_resop4::OP_READ_PLUS(READ_PLUS4res::NFS4_OK(read))] => Ok(read.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+
     async fn close(&self, file: &Bytes, stateid: &stateid4) -> Result<(), nfsstat4> {
         let close = OP_CLOSE(CLOSE4args {
             seqid: 0,
@@ -989,6 +1007,113 @@ fn holes_copies_and_attributes_of_users() {
         );
         let none = two.does(get("size")).await;
         assert_eq!(none.unwrap_err(), nfsstat4::NFS4ERR_NOXATTR);
+    });
+}
+
+/// All bytes of a file as READ_PLUS tells them, and which of them are in holes.
+async fn with_holes(client: &Nfs4, file: &Bytes, count: u32) -> (Vec<u8>, Vec<(u64, u64)>) {
+    let (mut bytes, mut holes): (Vec<u8>, Vec<(u64, u64)>) = (Vec::new(), Vec::new());
+    loop {
+        let at = bytes.len() as u64;
+        let read = client.read_plus(file, &ANONYMOUS, at, count).await.unwrap();
+        for content in &read.rpr_contents {
+            match content {
+                read_plus_content::NFS4_CONTENT_DATA(data) => {
+                    assert_eq!(data.d_offset, bytes.len() as u64);
+                    bytes.extend(&data.d_data);
+                }
+                read_plus_content::NFS4_CONTENT_HOLE(hole) => {
+                    assert_eq!(hole.di_offset, bytes.len() as u64);
+                    bytes.resize(bytes.len() + hole.di_length as usize, 0);
+                    match holes.last_mut() {
+                        Some(last) if last.1 == hole.di_offset => last.1 += hole.di_length,
+                        _ => holes.push((hole.di_offset, hole.di_offset + hole.di_length)),
+                    }
+                }
+            }
+        }
+        assert!(bytes.len() as u64 - at <= u64::from(count));
+        if read.rpr_eof {
+            return (bytes, holes);
+        }
+        assert!(bytes.len() as u64 > at, "no end, and nothing read");
+    }
+}
+
+#[test]
+fn who_reads_is_told_of_holes() {
+    in_world(73, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = one.make(&root, "f").await;
+        const KIB: u64 = 1 << 10;
+        let mut expected = vec![0; 3 << 20];
+        let write = async |client: &Nfs4, expected: &mut Vec<u8>, offset: u64, bytes: &[u8]| {
+            let written = client.write(&file, &ANONYMOUS, offset, bytes).await;
+            assert_eq!(u64::from(written.unwrap().count), bytes.len() as u64);
+            expected[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        };
+        // At the front, two with a small gap between, and the last byte; nothing else.
+        write(&one, &mut expected, 0, &[1; 100]).await;
+        write(&one, &mut expected, 1024 * KIB, &[2; 4096]).await;
+        write(&one, &mut expected, 1056 * KIB, &[3; 4096]).await;
+        write(&one, &mut expected, 3072 * KIB - 1, &[4]).await;
+        let holes = vec![(4 * KIB, 1024 * KIB), (1060 * KIB, 3068 * KIB)];
+        // Each gateway tells the same, one of what it has not yet written back; in whatever steps.
+        for client in [&one, &two] {
+            for count in [128 << 10, 300_001, 1 << 20, u32::MAX] {
+                let (bytes, told) = with_holes(client, &file, count).await;
+                assert!(bytes == expected, "{count}");
+                let is_in_hole =
+                    |hole: &(u64, u64)| holes.iter().any(|it| it.0 <= hole.0 && hole.1 <= it.1);
+                assert!(told.iter().all(is_in_hole), "{told:?}");
+                let total = |of: &[(u64, u64)]| of.iter().map(|it| it.1 - it.0).sum::<u64>();
+                // What is left of a hole at the end of a step may be too small for its mention.
+                let steps = (3 << 20) / u64::from(count).min(1 << 20) + 1;
+                let least = total(&holes).saturating_sub(2 * 64 * KIB * steps);
+                assert!(total(&told) >= least, "{count}: {told:?}");
+            }
+        }
+        let all = with_holes(&two, &file, 1 << 20).await.1;
+        assert_eq!(all, holes);
+        // What another one writes into a hole is not told as one.
+        write(&two, &mut expected, 512 * KIB, &[5; 10]).await;
+        let (bytes, told) = with_holes(&one, &file, 1 << 20).await;
+        assert!(bytes == expected);
+        assert_eq!(told[..2], [(4 * KIB, 512 * KIB), (516 * KIB, 1024 * KIB)]);
+        // A file without holes is told as READ tells it.
+        let (full, _) = one.make(&root, "full").await;
+        one.write(&full, &ANONYMOUS, 0, &[7; 200_000])
+            .await
+            .unwrap();
+        let read = two
+            .read_plus(&full, &ANONYMOUS, 1000, 150_000)
+            .await
+            .unwrap();
+        let [read_plus_content::NFS4_CONTENT_DATA(data)] = &read.rpr_contents[..] else {
+            panic!("{read:?}")
+        };
+        assert!(!read.rpr_eof && data.d_data == vec![7; 150_000]);
+        // There is nothing behind the end, and who may not read is told nothing.
+        for offset in [200_000, u64::MAX] {
+            let read = two.read_plus(&full, &ANONYMOUS, offset, 10).await.unwrap();
+            assert!(read.rpr_eof && read.rpr_contents.is_empty());
+        }
+        let (_, writing) = one
+            .open(&root, "f", (2, 0), "writer", there())
+            .await
+            .unwrap();
+        let made_up = stateid4 {
+            seqid: 1,
+            other: [9; 12],
+        };
+        let bad = one.read_plus(&file, &made_up, 0, 10).await;
+        assert_eq!(bad.err(), Some(nfsstat4::NFS4ERR_BAD_STATEID));
+        for state in [state, writing] {
+            one.close(&file, &state).await.unwrap();
+        }
     });
 }
 

@@ -18,6 +18,7 @@ mod opens;
 mod owners;
 mod place;
 mod sessions;
+mod sparse;
 mod state;
 mod stateids;
 mod status;
