@@ -573,6 +573,12 @@ impl Client {
         self.0.getlk(ino, lock).await
     }
 
+    /// Returns when a lock on the inode was freed, as far as the service has told: it tells those whose lock it has
+    /// refused, and only once.
+    pub async fn lock_freed(&self, ino: u64) {
+        self.0.lock_freed(ino).await;
+    }
+
     /// Takes or drops a lock; EAGAIN if another is in the way, or with `wait` waits until it is not.
     /// Dropping the future gives up waiting (the caller answers EINTR).
     pub async fn setlk(&self, cred: &Cred, ino: u64, lock: FileLock, wait: bool) -> Result<()> {

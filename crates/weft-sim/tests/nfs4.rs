@@ -25,9 +25,55 @@ const ANONYMOUS: stateid4 = stateid4 {
     other: [0; 12],
 };
 
-/// What a client is called for: files that it is asked to give back.
+/// What a client is called for, and what it says.
 #[derive(Default)]
-struct Asked(RefCell<Vec<CB_RECALL4args>>);
+struct Asked {
+    /// Files that it is asked to give back.
+    recalls: RefCell<Vec<CB_RECALL4args>>,
+    /// Locks that it is told are free.
+    freed: RefCell<Vec<CB_NOTIFY_LOCK4args>>,
+    /// Where the changes of what it keeps stand, and how large that is. None: it does not say.
+    kept: Cell<Option<(u64, u64)>>,
+    /// How often it was asked for that.
+    looks: Cell<u32>,
+}
+
+impl Asked {
+    fn answer(&self, asked: &nfs_cb_argop4) -> (nfsstat4, nfs_cb_resop4) {
+        let ok = nfsstat4::NFS4_OK;
+        match asked {
+            nfs_cb_argop4::OP_CB_RECALL(recall) => {
+                self.recalls.borrow_mut().push(recall.clone());
+                let done = CB_RECALL4res { status: ok };
+                (ok, nfs_cb_resop4::OP_CB_RECALL(done))
+            }
+            nfs_cb_argop4::OP_CB_NOTIFY_LOCK(freed) => {
+                self.freed.borrow_mut().push(freed.clone());
+                let done = CB_NOTIFY_LOCK4res { cnlr_status: ok };
+                (ok, nfs_cb_resop4::OP_CB_NOTIFY_LOCK(done))
+            }
+            nfs_cb_argop4::OP_CB_GETATTR(_) => {
+                self.looks.set(self.looks.get() + 1);
+                let Some((change, size)) = self.kept.get() else {
+                    let unknown = nfsstat4::NFS4ERR_BADHANDLE;
+                    let done = CB_GETATTR4res::default(unknown);
+                    return (unknown, nfs_cb_resop4::OP_CB_GETATTR(done));
+                };
+                let mut values = Encoder::default();
+                values.u64(change);
+                values.u64(size);
+                let done = CB_GETATTR4res::NFS4_OK(CB_GETATTR4resok {
+                    obj_attributes: fattr4 {
+                        attrmask: vec![1 << FATTR4_CHANGE | 1 << FATTR4_SIZE],
+                        attr_vals: values.joined(),
+                    },
+                });
+                (ok, nfs_cb_resop4::OP_CB_GETATTR(done))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
 
 /// A client's own program.
 struct Callback(Rc<Asked>);
@@ -43,16 +89,12 @@ impl Program for Callback {
 
     fn call(&self, _connection: &Connection, call: Call, replier: Replier) {
         replier.serve::<CB_COMPOUND>(call, |arguments| {
-            let [
-                nfs_cb_argop4::OP_CB_SEQUENCE(sequence),
-                nfs_cb_argop4::OP_CB_RECALL(recall),
-            ] = &arguments.argarray[..]
-            else {
+            let [nfs_cb_argop4::OP_CB_SEQUENCE(sequence), asked] = &arguments.argarray[..] else {
                 panic!("{arguments:?}")
             };
             // That of the client's own calls.
             assert_eq!(arguments.minorversion, MINOR);
-            self.0.0.borrow_mut().push(recall.clone());
+            let (status, answer) = self.0.answer(asked);
             let sequence = CB_SEQUENCE4resok {
                 csr_sessionid: sequence.csa_sessionid,
                 csr_sequenceid: sequence.csa_sequenceid,
@@ -61,13 +103,11 @@ impl Program for Callback {
                 csr_target_highest_slotid: 0,
             };
             CB_COMPOUND4res {
-                status: nfsstat4::NFS4_OK,
+                status,
                 tag: arguments.tag,
                 resarray: vec![
                     nfs_cb_resop4::OP_CB_SEQUENCE(CB_SEQUENCE4res::NFS4_OK(sequence)),
-                    nfs_cb_resop4::OP_CB_RECALL(CB_RECALL4res {
-                        status: nfsstat4::NFS4_OK,
-                    }),
+                    answer,
                 ],
             }
         });
@@ -625,6 +665,82 @@ fn locks_exclude_at_all_gateways() {
 }
 
 #[test]
+fn who_waits_for_a_lock_is_told_when_it_is_free() {
+    in_world(74, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let near = Nfs4::to(&world, &first, 0, "near").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, of_one) = one.make(&root, "f").await;
+        let (_, of_two) = two.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        let (_, of_near) = near.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        // Held at the other gateway, and at the same one.
+        let holders = [(&two, &of_two), (&near, &of_near)];
+        let times = holders.into_iter().flat_map(|of| [(of, false), (of, true)]);
+        for ((holder, state), in_parts) in times {
+            let all = (nfs_lock_type4::WRITE_LT, 0, 100);
+            let held = holder.lock(&file, state, "holder", all).await.unwrap();
+            let start = world.now();
+            let waits = (nfs_lock_type4::WRITEW_LT, 50, 10);
+            let denied = one.lock(&file, &of_one, "waiter", waits).await;
+            assert!(matches!(denied, Err(Some(_))));
+            // He is not kept waiting for long, and then told of nothing as long as there is nothing to tell.
+            assert!(world.now() - start < Duration::from_secs(5));
+            world.sleep(5 * SECOND).await;
+            assert!(one.asked.freed.borrow().is_empty());
+            let mut held = held;
+            if in_parts {
+                // What is freed beside it is of no use to him.
+                holder.unlock(&file, &held, 0, 40).await;
+                held.seqid = 0;
+                world.sleep(2 * SECOND).await;
+                assert!(one.asked.freed.borrow().is_empty());
+            }
+            holder.unlock(&file, &held, 0, 100).await;
+            let start = world.now();
+            while one.asked.freed.borrow().is_empty() {
+                world.sleep(MS).await;
+            }
+            let took = world.now() - start;
+            // The word of it has come before, once, and it is asked again: once a second.
+            let bound = Duration::from_millis(if in_parts { 1_500 } else { 100 });
+            assert!(took < bound, "{took:?}");
+            let freed = one.asked.freed.borrow_mut().pop().unwrap();
+            assert_eq!(freed.cnla_fh, file);
+            let owner = &freed.cnla_lock_owner;
+            assert_eq!(
+                (owner.clientid, &owner.owner[..]),
+                (one.client, &b"waiter"[..])
+            );
+            let mine = one.lock(&file, &of_one, "waiter", waits).await.unwrap();
+            // Once is enough; and who would not wait is not told.
+            let tries = (nfs_lock_type4::WRITE_LT, 0, 100);
+            assert!(holder.lock(&file, state, "holder", tries).await.is_err());
+            one.unlock(&file, &mine, 50, 10).await;
+            world.sleep(3 * SECOND).await;
+            assert!(one.asked.freed.borrow().is_empty());
+            assert!(holder.asked.freed.borrow().is_empty());
+        }
+        // Who has got it by asking again is not told any more.
+        let all = (nfs_lock_type4::WRITE_LT, 0, 100);
+        let held = two.lock(&file, &of_two, "holder", all).await.unwrap();
+        let waits = (nfs_lock_type4::WRITEW_LT, 0, 100);
+        assert!(one.lock(&file, &of_one, "waiter", waits).await.is_err());
+        let again = one.lock(&file, &of_one, "waiter", waits);
+        let frees = async {
+            world.sleep(500 * MS).await;
+            two.unlock(&file, &held, 0, 100).await;
+        };
+        let (got, ()) = futures_util::join!(again, frees);
+        assert!(got.is_ok());
+        let told = one.asked.freed.take().len();
+        world.sleep(3 * SECOND).await;
+        assert!(told <= 1 && one.asked.freed.borrow().is_empty());
+    });
+}
+
+#[test]
 fn what_a_client_keeps_it_is_asked_for_before_anybody_changes_it() {
     in_world(70, async |world| {
         let (_group, _servers, [first, second]) = cluster(&world).await;
@@ -652,13 +768,13 @@ fn what_a_client_keeps_it_is_asked_for_before_anybody_changes_it() {
                 writer.close(&file, &state).await.unwrap();
             };
             let give_back = async {
-                while one.asked.0.borrow().is_empty() {
+                while one.asked.recalls.borrow().is_empty() {
                     world.sleep(MS).await;
                 }
                 // For as long as it keeps it nobody has changed it.
                 world.sleep(200 * MS).await;
                 assert!(!changed.get(), "{whose}");
-                let recall = one.asked.0.borrow_mut().remove(0);
+                let recall = one.asked.recalls.borrow_mut().remove(0);
                 assert_eq!((&recall.stateid, &recall.fh), (&kept, &file));
                 let read = one.read(&file, &kept, 0, 100).await.unwrap();
                 assert!(read.0 == "before" || whose == "same gateway");
@@ -680,7 +796,7 @@ fn what_a_client_keeps_it_is_asked_for_before_anybody_changes_it() {
         two.write(&file, &state, 0, b"at last").await.unwrap();
         let lost = one.read(&file, &kept, 0, 100).await;
         assert_eq!(lost.unwrap_err(), nfsstat4::NFS4ERR_DELEG_REVOKED);
-        assert_eq!(one.asked.0.borrow().len(), 1);
+        assert_eq!(one.asked.recalls.borrow().len(), 1);
     });
 }
 
@@ -706,7 +822,7 @@ fn a_file_is_not_given_out_while_it_is_changed() {
         };
         let open = async {
             // The write waits for the other gateway's client.
-            while two.asked.0.borrow().is_empty() {
+            while two.asked.recalls.borrow().is_empty() {
                 world.sleep(MS).await;
             }
             let open = OP_OPEN(OPEN4args {

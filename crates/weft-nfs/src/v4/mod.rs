@@ -2,6 +2,7 @@
 
 mod attributes;
 mod back;
+mod calling;
 mod clients;
 mod compound;
 mod data;
@@ -22,6 +23,7 @@ mod sparse;
 mod state;
 mod stateids;
 mod status;
+mod waiting;
 
 use crate::caller::Caller;
 use crate::exports::Origin;

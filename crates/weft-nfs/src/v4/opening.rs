@@ -143,7 +143,7 @@ impl Compound {
         OPEN4resok {
             stateid: stateid.clone(),
             cinfo,
-            rflags: OPEN4_RESULT_LOCKTYPE_POSIX,
+            rflags: OPEN4_RESULT_LOCKTYPE_POSIX | OPEN4_RESULT_MAY_NOTIFY_LOCK,
             attrset: opening.set,
             delegation,
         }

@@ -5,6 +5,7 @@ use super::locks::{Lock, Span};
 use super::opens::{Open, Opens, Share};
 use super::sessions::{Session, SessionId};
 use super::stateids::{Name, Named};
+use super::waiting::LockWaiters;
 use crate::delegations::{Delegation, Delegations};
 use crate::files::Use;
 use bytes::Bytes;
@@ -83,7 +84,8 @@ pub(super) enum Right {
 /// All that a gateway keeps of clients of version 4.
 pub(crate) struct State {
     pub(super) env: Env,
-    client: Rc<Client>,
+    pub(super) client: Rc<Client>,
+    pub(super) lock_waiters: LockWaiters,
     delegations: Rc<Delegations>,
     pub(super) lease: Duration,
     /// Drawn when the gateway started.
@@ -120,6 +122,7 @@ impl State {
         let state = Rc::new(State {
             env: env.clone(),
             client: client.clone(),
+            lock_waiters: LockWaiters::default(),
             delegations: delegations.clone(),
             lease,
             instance,
@@ -448,6 +451,7 @@ impl State {
         let env = self.env.clone();
         self.env.spawn("recall", async move {
             let answer = session.back.call(&env, session.id, recall).await;
+            let answer = answer.map(|answer| answer.status);
             tracing::debug!(client, number, ?answer, "a client was asked for a file");
         });
     }
@@ -467,11 +471,16 @@ impl State {
         }
     }
 
-    /// A client can be called.
-    pub(super) fn can_call(&self, client: u64) -> bool {
+    /// A session of a client's by which it can be called.
+    pub(super) fn session_back(&self, client: u64) -> Option<Rc<Session>> {
         let sessions = self.sessions.borrow();
         let mut of_client = sessions.values().filter(|it| it.client == client);
-        of_client.any(|it| it.back.is_up())
+        of_client.find(|it| it.back.is_up()).cloned()
+    }
+
+    /// A client can be called.
+    pub(super) fn can_call(&self, client: u64) -> bool {
+        self.session_back(client).is_some()
     }
 
     /// Somebody has the file open for writing.
