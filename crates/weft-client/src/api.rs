@@ -566,6 +566,26 @@ impl Client {
             .await
     }
 
+    /// Asks for the lease by which this client alone has a file, attributes and bytes, and says whether it has it now:
+    /// what is done in the turn in which this returns is done under it.
+    ///
+    /// # Errors
+    /// ESTALE and others: there is no such file.
+    pub async fn own(&self, ino: u64) -> Result<bool> {
+        self.0.own(ino).await?;
+        Ok(self.owns(ino))
+    }
+
+    /// This client alone has a file, and has not been asked to give it back.
+    pub fn owns(&self, ino: u64) -> bool {
+        self.0.holds(ino, |lease| lease.owns())
+    }
+
+    /// This client alone has a file, though it may be giving it back: nobody else has read or changed it yet.
+    pub fn is_alone(&self, ino: u64) -> bool {
+        self.0.holds(ino, |lease| lease.mode() == Mode::Write)
+    }
+
     // ---- locks ----
 
     /// The lock that is in the way of this one, if any.

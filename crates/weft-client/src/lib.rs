@@ -10,6 +10,7 @@
 //! half done.
 
 mod access;
+mod alone;
 mod announced;
 mod api;
 mod attrs;

@@ -500,5 +500,11 @@ pub(crate) fn conflicts(
         let conflict = meta.revoke(core, touch.ino, session, (to, since), touch.unlinking);
         first = first.or(conflict);
     }
-    first
+    match op {
+        // Who has a file alone may have passed that on, with the right to lock it unheard.
+        Some(Op::SetLock(lock)) if !op.is_some_and(gives_back) => {
+            first.or_else(|| meta.end_alone(core, Ino(lock.ino), session))
+        }
+        _ => first,
+    }
 }

@@ -262,9 +262,18 @@ impl Meta {
         but: SessionId,
         since: u64,
     ) -> Option<Conflict> {
-        let Some(writer) = core.writer_beside(ino, but) else {
-            return self.hear(core, ino, but, since);
-        };
+        self.end_alone(core, ino, but)
+            .or_else(|| self.hear(core, ino, but, since))
+    }
+
+    /// Asks who writes alone to share the file. None: nobody but `but` does.
+    pub(crate) fn end_alone(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        but: SessionId,
+    ) -> Option<Conflict> {
+        let writer = core.writer_beside(ino, but)?;
         let ask = Ask::Part {
             span: BEYOND,
             write: false,

@@ -116,7 +116,10 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let sealer = sealer(&env, &client).await?;
     let verifier = Rc::new(Verifier::new(&env));
     let delegations = Delegations::new(&env);
-    client.set_invalidator(Rc::new(PassedOn(delegations.clone())));
+    client.set_invalidator(Rc::new(PassedOn {
+        delegations: delegations.clone(),
+        client: Rc::downgrade(&client),
+    }));
     let shared = Rc::new(Shared {
         files: Files::new(&env, &client, &verifier),
         directories: Directories::new(&env, &client),

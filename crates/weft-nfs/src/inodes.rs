@@ -78,11 +78,11 @@ pub(crate) async fn change(
     dir: &Object,
     name: &[u8],
     but: Option<u64>,
-) -> Option<Changing> {
+) -> Result<Option<Changing>, Status> {
     // What cannot be found now the change itself will say.
     match there(caller, dir, name).await {
-        Ok(Some(attr)) => Some(caller.shared.delegations.change(attr.ino, but).await),
-        _ => None,
+        Ok(Some(attr)) => Ok(Some(caller.shared.delegations.change(attr.ino, but).await?)),
+        _ => Ok(None),
     }
 }
 

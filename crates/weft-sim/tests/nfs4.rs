@@ -34,7 +34,9 @@ struct Asked {
     freed: RefCell<Vec<CB_NOTIFY_LOCK4args>>,
     /// Where the changes of what it keeps stand, and how large that is. None: it does not say.
     kept: Cell<Option<(u64, u64)>>,
-    /// How often it was asked for that.
+    /// So many more times it does not know of what it is asked to give back.
+    unknown: Cell<u32>,
+    /// How often it was asked what it keeps.
     looks: Cell<u32>,
 }
 
@@ -42,6 +44,12 @@ impl Asked {
     fn answer(&self, asked: &nfs_cb_argop4) -> (nfsstat4, nfs_cb_resop4) {
         let ok = nfsstat4::NFS4_OK;
         match asked {
+            nfs_cb_argop4::OP_CB_RECALL(_) if self.unknown.get() > 0 => {
+                self.unknown.set(self.unknown.get() - 1);
+                let status = nfsstat4::NFS4ERR_BADHANDLE;
+                let done = CB_RECALL4res { status };
+                (status, nfs_cb_resop4::OP_CB_RECALL(done))
+            }
             nfs_cb_argop4::OP_CB_RECALL(recall) => {
                 self.recalls.borrow_mut().push(recall.clone());
                 let done = CB_RECALL4res { status: ok };
@@ -258,6 +266,7 @@ impl Nfs4 {
         }
     }
 
+    /// Opens a file, wanting nothing to keep.
     async fn open(
         &self,
         dir: &Bytes,
@@ -268,7 +277,7 @@ impl Nfs4 {
     ) -> Result<(Bytes, stateid4), nfsstat4> {
         let open = OP_OPEN(OPEN4args {
             seqid: 0,
-            share_access: access,
+            share_access: access | OPEN4_SHARE_ACCESS_WANT_NO_DELEG,
             share_deny: deny,
             owner: state_owner4 {
                 clientid: self.client,
@@ -319,6 +328,69 @@ impl Nfs4 {
             }
             _ => None,
         }
+    }
+
+    /// Opens a file, wanting this of delegations; what it has of it then is for [`Nfs4::close`] too.
+    async fn open_wanting(
+        &self,
+        dir: &Bytes,
+        name: &str,
+        access: u32,
+        openhow: openflag4,
+    ) -> (Bytes, stateid4, open_delegation4) {
+        let open = OP_OPEN(OPEN4args {
+            seqid: 0,
+            share_access: access,
+            share_deny: 0,
+            owner: state_owner4 {
+                clientid: self.client,
+                owner: Bytes::from_static(b"wants"),
+            },
+            openhow,
+            claim: open_claim4::CLAIM_NULL(name.to_owned().into()),
+        });
+        let done = self.does(vec![put(dir), open, OP_GETFH]).await.unwrap();
+        let [
+            _,
+            nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened)),
+            nfs_resop4::OP_GETFH(GETFH4res::NFS4_OK(found)),
+        ] = &done[..]
+        else {
+            panic!("{done:?}")
+        };
+        (
+            found.object.clone(),
+            opened.stateid.clone(),
+            opened.delegation.clone(),
+        )
+    }
+
+    /// Makes a file, has it for writing, and closes it: the file, and what it is had by. What the client says of it is
+    /// what it is like.
+    async fn have(&self, dir: &Bytes, name: &str) -> (Bytes, stateid4) {
+        let (file, open, given) = self.open_wanting(dir, name, 3, made(0o644)).await;
+        let open_delegation4::OPEN_DELEGATE_WRITE(given) = given else {
+            panic!("{given:?}")
+        };
+        assert_eq!(given.space_limit, nfs_space_limit4::NFS_LIMIT_SIZE(0));
+        let (size, change) = self.getattr(&file).await.unwrap();
+        self.asked.kept.set(Some((change, size)));
+        self.close(&file, &open).await.unwrap();
+        (file, given.stateid)
+    }
+
+    /// Says that it keeps changes of a file, which is so large with them.
+    fn keeps(&self, size: u64) {
+        let (change, _) = self.asked.kept.get().unwrap();
+        self.asked.kept.set(Some((change + 1, size)));
+    }
+
+    /// Waits until it is asked for a file.
+    async fn recalled(&self, world: &World) -> CB_RECALL4args {
+        while self.asked.recalls.borrow().is_empty() {
+            world.sleep(MS).await;
+        }
+        self.asked.recalls.borrow_mut().remove(0)
     }
 
     async fn give_back(&self, file: &Bytes, delegation: &stateid4) {
@@ -852,6 +924,419 @@ fn a_file_is_not_given_out_while_it_is_changed() {
         let is_given = matches!(opened.delegation, open_delegation4::OPEN_DELEGATE_READ(_));
         assert!(is_written.get());
         assert!(!is_given, "given while another client was writing it");
+    });
+}
+
+/// Somebody beside the client that has a file.
+enum Beside {
+    Nfs4(Nfs4),
+    Nfs3(Connection),
+    Mount(weft_client::Client),
+}
+
+impl Beside {
+    async fn nfs3(world: &World, gate: &Gate) -> Beside {
+        let env = world.node("client").env();
+        let address = &gate.settings.listen;
+        let connecting = Connection::connect(&env, address, Limits::default(), Vec::new());
+        Beside::Nfs3(connecting.await.unwrap())
+    }
+
+    /// Reads the front of a file, again if it is to come later.
+    async fn read(&self, world: &World, file: &Bytes) -> Bytes {
+        use weft_xdr::nfs3::*;
+        loop {
+            match self {
+                Beside::Nfs4(client) => match client.read(file, &ANONYMOUS, 0, 1000).await {
+                    Err(nfsstat4::NFS4ERR_DELAY) => {}
+                    read => return read.unwrap().0,
+                },
+                Beside::Nfs3(connection) => {
+                    let read = READ3args {
+                        file: nfs_fh3 { data: file.clone() },
+                        offset: 0,
+                        count: 1000,
+                    };
+                    let read = connection.call::<NFSPROC3_READ>(&user(0), &read).await;
+                    match read.unwrap() {
+                        READ3res::NFS3_OK(read) => return read.data,
+                        READ3res::default(nfsstat3::NFS3ERR_JUKEBOX, _) => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+                Beside::Mount(client) => {
+                    let ino = inode_of(client).await;
+                    let flags = weft_client::OpenFlags {
+                        read: true,
+                        ..Default::default()
+                    };
+                    let cred = weft_client::Cred::default();
+                    let handle = client.open(&cred, ino, flags).await.unwrap();
+                    let read = client.read(handle, 0, 1000).await.unwrap().concat();
+                    client.release(handle, None).await.unwrap();
+                    return read.into();
+                }
+            }
+            world.sleep(100 * MS).await;
+        }
+    }
+
+    async fn size(&self, file: &Bytes) -> u64 {
+        use weft_xdr::nfs3::*;
+        match self {
+            Beside::Nfs4(client) => client.getattr(file).await.unwrap().0,
+            Beside::Nfs3(connection) => {
+                let object = nfs_fh3 { data: file.clone() };
+                let get = GETATTR3args { object };
+                match connection.call::<NFSPROC3_GETATTR>(&user(0), &get).await {
+                    Ok(GETATTR3res::NFS3_OK(found)) => found.obj_attributes.size,
+                    other => panic!("{other:?}"),
+                }
+            }
+            Beside::Mount(client) => {
+                let ino = inode_of(client).await;
+                client.getattr(ino).await.unwrap().attr.size
+            }
+        }
+    }
+}
+
+/// The file `f` of the root directory, which mounts find by its name.
+async fn inode_of(client: &weft_client::Client) -> u64 {
+    let cred = weft_client::Cred::default();
+    let found = client.lookup(&cred, client.root(), b"f").await.unwrap();
+    found.entry.unwrap().attr.ino
+}
+
+/// One that has no clients in common with the others: at the same gateway, at another one, of version 3, and a mount.
+async fn all_beside(
+    world: &World,
+    group: &Group,
+    gates: &[Gate; 2],
+) -> Vec<(&'static str, Beside)> {
+    let [first, second] = gates;
+    vec![
+        (
+            "near",
+            Beside::Nfs4(Nfs4::to(world, first, 0, "near").await),
+        ),
+        ("far", Beside::Nfs4(Nfs4::to(world, second, 0, "far").await)),
+        ("near, version 3", Beside::nfs3(world, first).await),
+        ("far, version 3", Beside::nfs3(world, second).await),
+        ("mount", Beside::Mount(group.client("mount").await)),
+    ]
+}
+
+#[test]
+fn what_a_client_keeps_unwritten_it_writes_before_others_read_it() {
+    in_world(75, async |world| {
+        let (group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        for (who, beside) in all_beside(&world, &group, &gates).await {
+            let (file, had) = one.have(&root, "f").await;
+            one.keeps(8);
+            let is_read = Cell::new(false);
+            let reads = async {
+                let read = beside.read(&world, &file).await;
+                is_read.set(true);
+                read
+            };
+            let writes = async {
+                let recall = one.recalled(&world).await;
+                assert_eq!((&recall.stateid, &recall.fh), (&had, &file), "{who}");
+                // It takes its time, and longer than a silent client has; what it writes is done meanwhile.
+                for (at, byte) in b"keptkept".iter().enumerate() {
+                    world.sleep(SECOND).await;
+                    assert!(!is_read.get(), "{who}");
+                    one.write(&file, &had, at as u64, &[*byte]).await.unwrap();
+                }
+                one.give_back(&file, &had).await;
+            };
+            let (read, ()) = futures_util::join!(reads, writes);
+            assert_eq!(read, "keptkept", "{who}");
+            let remove = OP_REMOVE(REMOVE4args {
+                target: Bytes::from_static(b"f"),
+            });
+            one.does(vec![put(&root), remove]).await.unwrap();
+            assert!(one.asked.recalls.borrow().is_empty(), "{who}");
+        }
+    });
+}
+
+#[test]
+fn others_are_told_how_large_a_file_is_with_what_a_client_keeps() {
+    in_world(76, async |world| {
+        let (group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, had) = one.have(&root, "f").await;
+        one.write(&file, &had, 0, b"written").await.unwrap();
+        let beside = all_beside(&world, &group, &gates).await;
+        let mut size = 7;
+        for (who, beside) in &beside {
+            // What it does not keep the gateway knows.
+            assert_eq!(beside.size(&file).await, size.max(7), "{who}");
+            size += 1000;
+            one.keeps(size);
+            assert_eq!(beside.size(&file).await, size, "{who}");
+        }
+        // It was asked, and keeps it.
+        assert!(one.asked.looks.get() > 0 && one.asked.recalls.borrow().is_empty());
+        // Each look is told of another change, as nobody knows whether there was one.
+        let Beside::Nfs4(near) = &beside[0].1 else {
+            panic!("it is the first")
+        };
+        let (_, before) = near.getattr(&file).await.unwrap();
+        world.sleep(MS).await;
+        assert!(near.getattr(&file).await.unwrap().1 > before);
+        let listed = near.list(&root, 4096).await.unwrap();
+        assert_eq!(listed.len(), 1);
+        // What is never written does not make it longer for good.
+        one.give_back(&file, &had).await;
+        for (who, beside) in &beside {
+            assert_eq!(beside.size(&file).await, 7, "{who}");
+        }
+        // One that does not say what it keeps is asked for the file.
+        for (at, (who, beside)) in beside.iter().enumerate() {
+            let remove = OP_REMOVE(REMOVE4args {
+                target: Bytes::from_static(b"f"),
+            });
+            one.does(vec![put(&root), remove]).await.unwrap();
+            let (file, had) = one.have(&root, "f").await;
+            one.asked.kept.set(None);
+            let writes = async {
+                one.recalled(&world).await;
+                one.write(&file, &had, 0, &vec![1; at + 1]).await.unwrap();
+                one.give_back(&file, &had).await;
+            };
+            let (size, ()) = futures_util::join!(beside.size(&file), writes);
+            assert_eq!(size, at as u64 + 1, "{who}");
+        }
+    });
+}
+
+#[test]
+fn who_does_not_give_a_file_back_loses_it_and_who_writes_for_ever_too() {
+    in_world(77, async |world| {
+        let (group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        for (who, beside) in all_beside(&world, &group, &gates).await {
+            let (file, had) = one.have(&root, "f").await;
+            one.keeps(8);
+            let start = world.now();
+            assert_eq!(beside.read(&world, &file).await, "", "{who}");
+            let took = world.now() - start;
+            let bounds = Duration::from_secs(2)..Duration::from_secs(6);
+            assert!(bounds.contains(&took), "{who}: {took:?}");
+            let lost = one.write(&file, &had, 0, b"too late").await;
+            assert_eq!(lost.unwrap_err(), nfsstat4::NFS4ERR_DELEG_REVOKED, "{who}");
+            let free = OP_FREE_STATEID(FREE_STATEID4args { fsa_stateid: had });
+            one.does(vec![free]).await.unwrap();
+            one.recalled(&world).await;
+            let remove = OP_REMOVE(REMOVE4args {
+                target: Bytes::from_static(b"f"),
+            });
+            one.does(vec![put(&root), remove]).await.unwrap();
+        }
+        // Nobody waits for ever for who goes on writing.
+        for (who, gate) in ["near", "far"].into_iter().zip(&gates) {
+            let beside = Beside::Nfs4(Nfs4::to(&world, gate, 0, &format!("late, {who}")).await);
+            let (file, had) = one.have(&root, "f").await;
+            let start = world.now();
+            let writes = async {
+                let mut at = 0;
+                while one.write(&file, &had, at, b".").await.is_ok() {
+                    world.sleep(SECOND).await;
+                    at += 1;
+                }
+            };
+            let (read, ()) = futures_util::join!(beside.read(&world, &file), writes);
+            let took = world.now() - start;
+            let bounds = Duration::from_secs(50)..Duration::from_secs(70);
+            assert!(bounds.contains(&took), "{who}: {took:?}");
+            assert!(read.len() > 50, "{who}: {read:?}");
+            let remove = OP_REMOVE(REMOVE4args {
+                target: Bytes::from_static(b"f"),
+            });
+            one.does(vec![put(&root), remove]).await.unwrap();
+            one.asked.recalls.take();
+        }
+    });
+}
+
+#[test]
+fn a_file_is_given_for_writing_to_one_who_has_it_for_himself() {
+    in_world(78, async |world| {
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 5, "one").await;
+        let near = Nfs4::to(&world, &gates[0], 0, "near").await;
+        let far = Nfs4::to(&world, &gates[1], 5, "far").await;
+        let root = near.walk(&[]).await.unwrap();
+        let everybodys = vec![put(&root), mkdir("d", 0o777)];
+        near.does(everybodys).await.unwrap();
+        let root = near.walk(&["d"]).await.unwrap();
+        let writes =
+            |given: &open_delegation4| matches!(given, open_delegation4::OPEN_DELEGATE_WRITE(_));
+        let why = |given: &open_delegation4| match given {
+            open_delegation4::OPEN_DELEGATE_NONE_EXT(why) => Some(why.ond_why()),
+            _ => None,
+        };
+        // As it is wanted.
+        let wants = [
+            (OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE, None),
+            (OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG, None),
+            (OPEN4_SHARE_ACCESS_WANT_ANY_DELEG, None),
+            (
+                OPEN4_SHARE_ACCESS_WANT_READ_DELEG,
+                Some(why_no_delegation4::WND4_RESOURCE),
+            ),
+            (
+                OPEN4_SHARE_ACCESS_WANT_NO_DELEG,
+                Some(why_no_delegation4::WND4_NOT_WANTED),
+            ),
+            (
+                OPEN4_SHARE_ACCESS_WANT_CANCEL,
+                Some(why_no_delegation4::WND4_CANCELLED),
+            ),
+        ];
+        let opened = near.open(&root, "no", (3, 0), "me", made(0o600)).await;
+        let (file, state) = opened.unwrap();
+        near.close(&file, &state).await.unwrap();
+        let forbidden = one.open(&root, "no", (2, 0), "me", there()).await;
+        assert_eq!(forbidden.err(), Some(nfsstat4::NFS4ERR_ACCESS));
+        for (at, (want, refused)) in wants.into_iter().enumerate() {
+            let name = format!("wanted-{at}");
+            let (_, _, given) = one.open_wanting(&root, &name, 3 | want, made(0o644)).await;
+            assert_eq!((writes(&given), why(&given)), (refused.is_none(), refused));
+        }
+        // One that was there, as nobody else has it open.
+        let (file, state) = far.make(&root, "f").await;
+        far.write(&file, &state, 0, b"far").await.unwrap();
+        far.close(&file, &state).await.unwrap();
+        let any = OPEN4_SHARE_ACCESS_WANT_ANY_DELEG;
+        world.sleep(20 * SECOND).await;
+        one.read(&file, &ANONYMOUS, 0, 1).await.unwrap();
+        let (_, open, given) = one.open_wanting(&root, "f", 2 | any, there()).await;
+        let open_delegation4::OPEN_DELEGATE_WRITE(had) = given else {
+            panic!("{given:?}")
+        };
+        // Another one of the same client needs none; who reads under it may read.
+        let (_, _, given) = one.open_wanting(&root, "f", 1 | any, there()).await;
+        assert_eq!(why(&given), Some(why_no_delegation4::WND4_NOT_SUPP_UPGRADE));
+        let read = one.read(&file, &had.stateid, 0, 10).await.unwrap();
+        assert_eq!(read.0, "far");
+        // Who opens it beside has it asked back, and its opens and locks are told while that is so: though the
+        // mode says now that nobody may.
+        let none = OP_SETATTR(SETATTR4args {
+            stateid: ANONYMOUS,
+            obj_attributes: mode(0),
+        });
+        one.does(vec![put(&file), none]).await.unwrap();
+        let opens = async {
+            loop {
+                match near.open(&root, "f", (1, 0), "me", there()).await {
+                    Err(nfsstat4::NFS4ERR_DELAY) => {}
+                    opened => return opened.unwrap(),
+                }
+            }
+        };
+        let tells = async {
+            one.recalled(&world).await;
+            let again = OP_OPEN(OPEN4args {
+                seqid: 0,
+                share_access: 3,
+                share_deny: 0,
+                owner: state_owner4 {
+                    clientid: one.client,
+                    owner: Bytes::from_static(b"local"),
+                },
+                openhow: there(),
+                claim: open_claim4::CLAIM_DELEG_CUR_FH(had.stateid.clone()),
+            });
+            let done = one.does(vec![put(&file), again]).await.unwrap();
+            let [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] = &done[..] else {
+                panic!("{done:?}")
+            };
+            let all = (nfs_lock_type4::WRITE_LT, 0, u64::MAX);
+            let locked = one.lock(&file, &opened.stateid, "local", all).await;
+            one.give_back(&file, &had.stateid).await;
+            locked.unwrap()
+        };
+        let ((_, of_near), locked) = futures_util::join!(opens, tells);
+        let reads = (nfs_lock_type4::READ_LT, 0, 1);
+        assert!(matches!(
+            near.lock(&file, &of_near, "p", reads).await,
+            Err(Some(_))
+        ));
+        one.unlock(&file, &locked, 0, u64::MAX).await;
+        // While others have it open it is given to nobody for writing; nor soon after.
+        let open = stateid4 { seqid: 0, ..open };
+        one.close(&file, &open).await.unwrap();
+        let again = OP_SETATTR(SETATTR4args {
+            stateid: ANONYMOUS,
+            obj_attributes: mode(0o644),
+        });
+        one.does(vec![put(&file), again]).await.unwrap();
+        for wait in [0, 25] {
+            world.sleep(wait * SECOND).await;
+            let (_, _, given) = one.open_wanting(&root, "f", 2 | any, there()).await;
+            assert_eq!(
+                why(&given),
+                Some(why_no_delegation4::WND4_CONTENTION),
+                "{wait}"
+            );
+        }
+    });
+}
+
+#[test]
+fn who_locks_a_file_elsewhere_comes_after_who_has_it() {
+    in_world(79, async |world| {
+        let (group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, had) = one.have(&root, "f").await;
+        // It asks for the lock alone: with nothing open, nobody has heard of it before.
+        let mount = group.client("mount").await;
+        let cred = weft_client::Cred::default();
+        let ino = inode_of(&mount).await;
+        assert!(one.asked.recalls.borrow().is_empty());
+        let lock = weft_client::FileLock {
+            kind: weft_client::LockKind::Exclusive as i32,
+            owner: 5,
+            last: u64::MAX,
+            ..Default::default()
+        };
+        // The answer by which it has the file may be on its way still.
+        one.asked.unknown.set(3);
+        let locks = mount.setlk(&cred, ino, lock, false);
+        let tells = async {
+            one.recalled(&world).await;
+            let again = OP_OPEN(OPEN4args {
+                seqid: 0,
+                share_access: 3,
+                share_deny: 0,
+                owner: state_owner4 {
+                    clientid: one.client,
+                    owner: Bytes::from_static(b"local"),
+                },
+                openhow: there(),
+                claim: open_claim4::CLAIM_DELEG_CUR_FH(had.clone()),
+            });
+            let done = one.does(vec![put(&file), again]).await.unwrap();
+            let [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] = &done[..] else {
+                panic!("{done:?}")
+            };
+            let first = (nfs_lock_type4::WRITE_LT, 0, 10);
+            one.lock(&file, &opened.stateid, "local", first)
+                .await
+                .unwrap();
+            one.give_back(&file, &had).await;
+        };
+        let (locked, ()) = futures_util::join!(locks, tells);
+        assert_eq!(locked.unwrap_err().0, libc::EAGAIN);
     });
 }
 

@@ -267,6 +267,7 @@ impl Compound {
         if begun == Begun::NotKept {
             return Ok(Sequence::NotKept);
         }
+        self.caller.client = Some(session.client);
         self.session = Some(session);
         self.sequence = Some(args.clone());
         Ok(Sequence::GoOn)

@@ -145,7 +145,12 @@ impl Compound {
     /// An object is about to be changed: other clients give it back.
     async fn changing(&self, object: &Object) -> Result<Changing> {
         let but = Some(self.client()?);
-        Ok(self.caller.shared.delegations.change(object.ino, but).await)
+        Ok(self
+            .caller
+            .shared
+            .delegations
+            .change(object.ino, but)
+            .await?)
     }
 
     /// Whose extended attributes are asked for: files' and directories'.

@@ -106,6 +106,8 @@ impl Compound {
         }
         self.check_reclaimed()?;
         let (lock, is_new) = self.locker(&object, &args.locker)?;
+        let delegations = &self.caller.shared.delegations;
+        delegations.note_heard(object.ino, lock.open.client);
         let kind = kind_of(args.locktype);
         let needs = match kind {
             LockKind::Exclusive => WRITE,
@@ -181,7 +183,11 @@ impl Compound {
     pub(super) async fn lockt(&mut self, args: LOCKT4args) -> Result<()> {
         let object = self.lockable().await?;
         let span = Span::of(args.offset, args.length)?;
-        let hash = owner_hash(self.client()?, &args.owner.owner);
+        let client = self.client()?;
+        // Who has the file for writing locks by himself.
+        let delegations = &self.caller.shared.delegations;
+        delegations.read(object.ino, Some(client)).await?;
+        let hash = owner_hash(client, &args.owner.owner);
         let wanted = file_lock(hash, span, kind_of(args.locktype));
         match self.caller.shared.client.getlk(object.ino, wanted).await? {
             Some(other) => Err(self.denied(object.ino, &other)),

@@ -121,6 +121,7 @@ impl Program for Nfs4 {
                     shared: self.shared.clone(),
                     from: Origin::of(connection.peer()),
                     credential: call.credential,
+                    client: None,
                 };
                 let (state, arguments) = (self.state.clone(), call.arguments);
                 let work = compound::serve(state, (caller, connection.clone()), arguments, to);

@@ -93,7 +93,7 @@ impl Compound {
     /// What a name stands for is about to be changed: other clients give it back.
     async fn change(&self, dir: &Object, name: &[u8]) -> Result<Option<Changing>> {
         let but = Some(self.client()?);
-        Ok(inodes::change(&self.caller, dir, name, but).await)
+        Ok(inodes::change(&self.caller, dir, name, but).await?)
     }
 
     /// Where the changes of an inode stand.
@@ -234,7 +234,7 @@ impl Compound {
             return Err(nfsstat4::NFS4ERR_ISDIR.into());
         }
         let delegations = &self.caller.shared.delegations;
-        let _changing = delegations.change(file.ino, Some(self.client()?)).await;
+        let _changing = delegations.change(file.ino, Some(self.client()?)).await?;
         let before = self.change_at(dir.ino).await;
         client
             .link(dir.cred(), file.ino, dir.ino, &args.newname)

@@ -2,6 +2,7 @@
 
 use super::attributes::set_of;
 use super::compound::Compound;
+use super::delegating::Opened;
 use super::names::verifier_attributes;
 use super::opens::{READ, Share, WRITE};
 use super::place::{Place, check_name};
@@ -9,7 +10,9 @@ use super::state::Found;
 use super::stateids::{INVALID, Named, named};
 use super::status::{Fail, Result};
 use crate::caller::Object;
+use crate::delegations::{Delegation, Kind};
 use crate::inodes::{self, is_made_by, new_file, there, times_of};
+use std::rc::Rc;
 use weft_client::{Attr, Errno, FileKind, SetAttr, SetTime};
 use weft_xdr::Xdr;
 use weft_xdr::nfs4::*;
@@ -55,12 +58,12 @@ impl Compound {
         let share = share_of(&args)?;
         let client = self.client()?;
         let place = self.place()?.clone();
-        let mut before = 0;
+        let (mut before, mut under) = (0, None);
         let (opening, dir) = match &args.claim {
             open_claim4::CLAIM_NULL(name)
             | open_claim4::CLAIM_DELEGATE_CUR(open_claim_delegate_cur4 { file: name, .. }) => {
                 if let open_claim4::CLAIM_DELEGATE_CUR(claim) = &args.claim {
-                    self.check_delegation(&claim.delegate_stateid)?;
+                    under = Some(self.open_under(&claim.delegate_stateid)?);
                 }
                 check_name(name)?;
                 self.check_reclaimed()?;
@@ -77,7 +80,7 @@ impl Compound {
             }
             open_claim4::CLAIM_FH | open_claim4::CLAIM_DELEG_CUR_FH(_) => {
                 if let open_claim4::CLAIM_DELEG_CUR_FH(id) = &args.claim {
-                    self.check_delegation(id)?;
+                    under = Some(self.open_under(id)?);
                 }
                 self.check_reclaimed()?;
                 let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
@@ -100,16 +103,27 @@ impl Compound {
             }
         };
         let object = &opening.object;
+        let shared = self.caller.shared.clone();
         if !opening.is_new {
             self.check_openable(object).await?;
-            self.check_access(object, share).await?;
+            // Who has the file has opened it by himself before: whether he might was asked then.
+            let may_all = |given: Rc<Delegation>| {
+                given.ino == object.ino && (given.kind == Kind::Write || share.access & WRITE == 0)
+            };
+            if !under.is_some_and(may_all) {
+                self.check_access(object, share).await?;
+            }
         }
-        let shared = self.caller.shared.clone();
-        let changing = match share.access & WRITE != 0 || opening.size.is_some() {
-            true => Some(shared.delegations.change(object.ino, Some(client)).await),
-            false => None,
-        };
         let using = shared.files.get(object.ino).await?;
+        // From here to where the open is noted nothing else is waited for: nobody is given the file between.
+        let changing = match share.access & WRITE != 0 || opening.size.is_some() {
+            true => Some(shared.delegations.change(object.ino, Some(client)).await?),
+            false => {
+                shared.delegations.read(object.ino, Some(client)).await?;
+                None
+            }
+        };
+        shared.delegations.note_heard(object.ino, client);
         let owner = &args.owner.owner;
         let open = self
             .state
@@ -131,10 +145,13 @@ impl Compound {
         drop(changing);
         let stateid = open.stateid();
         let using = shared.files.get(object.ino).await?;
-        let handle = self.caller.handle_of(&Place::Object(object.clone()));
-        let delegation = self
-            .delegation((share, args.share_access), (object.ino, handle, using))
-            .await?;
+        let opened = Opened {
+            ino: object.ino,
+            handle: self.caller.handle_of(&Place::Object(object.clone())),
+            using,
+            is_new: opening.is_new,
+        };
+        let delegation = self.delegation((share, args.share_access), opened).await?;
         // By a change of the directory clients learn that the file is theirs.
         let mut cinfo = self.change_info(dir, before).await;
         if !opening.is_new {
@@ -316,7 +333,7 @@ impl Compound {
     }
 
     /// The open that an operation on opens names.
-    fn named_open(&self, id: &stateid4) -> Result<std::rc::Rc<super::opens::Open>> {
+    fn named_open(&self, id: &stateid4) -> Result<Rc<super::opens::Open>> {
         let ino = self.object(nfsstat4::NFS4ERR_BAD_STATEID)?.ino;
         let Named::Of(name) = named(id, self.current_id.as_ref())? else {
             return Err(nfsstat4::NFS4ERR_BAD_STATEID.into());
