@@ -1719,6 +1719,79 @@ fn who_reads_is_told_of_holes() {
 }
 
 #[test]
+fn what_is_not_done_is_refused_by_its_name() {
+    in_world(80, async |world| {
+        let (_group, _servers, [first, _]) = cluster(&world).await;
+        let mut one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = one.make(&root, "f").await;
+        one.write(&file, &state, 0, b"bytes").await.unwrap();
+        let elsewhere = || netloc4::NL4_NAME(Bytes::from_static(b"another.example"));
+        let refused = [
+            OP_CLONE(CLONE4args {
+                cl_src_stateid: state.clone(),
+                cl_dst_stateid: state.clone(),
+                cl_src_offset: 0,
+                cl_dst_offset: 1 << 20,
+                cl_count: 0,
+            }),
+            OP_IO_ADVISE(IO_ADVISE4args {
+                iaa_stateid: state.clone(),
+                iaa_offset: 0,
+                iaa_count: 0,
+                iaa_hints: vec![1 << IO_ADVISE_type4::IO_ADVISE4_SEQUENTIAL as u32],
+            }),
+            OP_OFFLOAD_CANCEL(OFFLOAD_CANCEL4args {
+                oca_stateid: state.clone(),
+            }),
+            OP_OFFLOAD_STATUS(OFFLOAD_STATUS4args {
+                osa_stateid: state.clone(),
+            }),
+            OP_COPY_NOTIFY(COPY_NOTIFY4args {
+                cna_src_stateid: state.clone(),
+                cna_destination_server: elsewhere(),
+            }),
+            OP_COPY(COPY4args {
+                ca_src_stateid: state.clone(),
+                ca_dst_stateid: state.clone(),
+                ca_src_offset: 0,
+                ca_dst_offset: 1 << 20,
+                ca_count: 5,
+                ca_consecutive: true,
+                ca_synchronous: true,
+                ca_source_server: vec![elsewhere()],
+            }),
+        ];
+        for operation in refused {
+            let number = operation.argop();
+            for (minor, why) in [
+                (2, nfsstat4::NFS4ERR_NOTSUPP),
+                (1, nfsstat4::NFS4ERR_OP_ILLEGAL),
+            ] {
+                one.minor = minor;
+                one.sequence.set(one.sequence.get() + 1);
+                let sequence = one.sequence(one.sequence.get());
+                let both = vec![sequence, put(&file), OP_SAVEFH, operation.clone(), OP_GETFH];
+                let answer = one.call(both).await;
+                // What stands before it is done, and nothing behind it.
+                assert_eq!(
+                    (answer.status, answer.resarray.len()),
+                    (why, 4),
+                    "{number:?}"
+                );
+                let named = match minor {
+                    2 => number,
+                    _ => nfs_opnum4::OP_ILLEGAL,
+                };
+                assert_eq!(answer.resarray[3].resop(), named);
+            }
+        }
+        one.minor = MINOR;
+        assert_eq!(one.getattr(&file).await.unwrap().0, 5);
+    });
+}
+
+#[test]
 fn what_was_done_is_counted() {
     in_world(71, async |world| {
         let (_group, _servers, [first, _]) = cluster(&world).await;
