@@ -14,6 +14,7 @@ mod listing;
 mod locking;
 mod locks;
 mod names;
+mod open_arguments;
 mod opening;
 mod opens;
 mod owners;
