@@ -484,6 +484,18 @@ impl Client {
         self.0.read(handle, offset, length).await
     }
 
+    /// As [`Client::read`], but holes of at least `least` bytes are told and not read. Pieces follow each other from
+    /// `offset` on; bytes and holes are of one moment.
+    pub async fn read_sparse(
+        &self,
+        handle: HandleId,
+        offset: u64,
+        length: usize,
+        least: u64,
+    ) -> Result<Vec<Piece>> {
+        self.0.read_sparse(handle, (offset, length), least).await
+    }
+
     /// Writes (to the end of the file where the handle or the call says append). Returns when the
     /// bytes are buffered, or on both members for a handle with `sync`. `data` is kept until then:
     /// it must not hold on to a buffer much larger than itself.
@@ -560,11 +572,37 @@ impl Client {
             .await
     }
 
+    /// Asks for the lease by which this client alone has a file, attributes and bytes, and says whether it has it now:
+    /// what is done in the turn in which this returns is done under it.
+    ///
+    /// # Errors
+    /// ESTALE and others: there is no such file.
+    pub async fn own(&self, ino: u64) -> Result<bool> {
+        self.0.own(ino).await?;
+        Ok(self.owns(ino))
+    }
+
+    /// This client alone has a file, and has not been asked to give it back.
+    pub fn owns(&self, ino: u64) -> bool {
+        self.0.holds(ino, |lease| lease.owns())
+    }
+
+    /// This client alone has a file, though it may be giving it back: nobody else has read or changed it yet.
+    pub fn is_alone(&self, ino: u64) -> bool {
+        self.0.holds(ino, |lease| lease.mode() == Mode::Write)
+    }
+
     // ---- locks ----
 
     /// The lock that is in the way of this one, if any.
     pub async fn getlk(&self, ino: u64, lock: FileLock) -> Result<Option<FileLock>> {
         self.0.getlk(ino, lock).await
+    }
+
+    /// Returns when a lock on the inode was freed, as far as the service has told: it tells those whose lock it has
+    /// refused, and only once.
+    pub async fn lock_freed(&self, ino: u64) {
+        self.0.lock_freed(ino).await;
     }
 
     /// Takes or drops a lock; EAGAIN if another is in the way, or with `wait` waits until it is not.

@@ -272,7 +272,7 @@ impl Core {
     }
 
     /// Begins a use for reading; the size that is known then is the file's, as far as the bytes go.
-    async fn begin_read(
+    pub async fn begin_read(
         self: &Rc<Self>,
         node: &Rc<Node>,
         offset: u64,
@@ -315,7 +315,7 @@ impl Core {
     }
 
     /// Reads under a READ use of the caller's, from what was read ahead if that is there.
-    async fn read_here(
+    pub async fn read_here(
         self: &Rc<Self>,
         handle: &FileHandle,
         offset: u64,
@@ -781,7 +781,7 @@ impl Core {
     }
 
     /// Where data is in `start..end`, in order, joined where it touches.
-    async fn data_ranges(
+    pub async fn data_ranges(
         self: &Rc<Self>,
         node: &Node,
         layout: &FileLayout,

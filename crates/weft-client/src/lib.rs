@@ -10,6 +10,7 @@
 //! half done.
 
 mod access;
+mod alone;
 mod announced;
 mod api;
 mod attrs;
@@ -40,6 +41,7 @@ mod session;
 mod sessions;
 mod settings;
 mod slots;
+mod sparse;
 mod spread;
 mod to_the_end;
 mod turns;

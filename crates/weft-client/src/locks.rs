@@ -61,6 +61,14 @@ impl Locks {
         of_inode.insert((lock.flock, lock.owner));
     }
 
+    /// Somebody may wait for a lock on this inode, until what is returned is dropped.
+    fn waits(&self, ino: u64) -> (Rc<Notify>, Waiter<'_>) {
+        self.waiters.set(self.waiters.get() + 1);
+        let waiter = Waiter(self);
+        let mut waiting = self.waiting.borrow_mut();
+        (waiting.entry(ino).or_default().clone(), waiter)
+    }
+
     fn may_hold(&self, ino: u64, flock: bool, owner: u64) -> bool {
         self.owners
             .borrow()
@@ -107,6 +115,12 @@ impl Core {
         }
     }
 
+    /// As [`crate::Client::lock_freed`].
+    pub async fn lock_freed(&self, ino: u64) {
+        let (notify, _waiter) = self.locks.waits(ino);
+        notify.notified().await;
+    }
+
     /// Takes or drops a lock, waiting if asked to. EDEADLK: those that it would wait for wait for its
     /// owner (fcntl locks). If it is dropped, it waits no more.
     pub async fn setlk(
@@ -116,12 +130,7 @@ impl Core {
         lock: FileLock,
         wait: bool,
     ) -> Result<()> {
-        let notify = {
-            let mut waiting = self.locks.waiting.borrow_mut();
-            waiting.entry(ino).or_default().clone()
-        };
-        self.locks.waiters.set(self.locks.waiters.get() + 1);
-        let _waiter = Waiter(&self.locks);
+        let (notify, _waiter) = self.locks.waits(ino);
         loop {
             // Before the attempt, so that what is freed between it and the waiting is heard of.
             let freed = notify.notified();

@@ -16,15 +16,16 @@ use weft_wire::proto::{LeaseMode, RevokeRequest, Setattr};
 /// A reply that waits for its commit comes within this.
 const GRANT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Inodes whose leases are being given back and wait for data servers only. These have a patience of
-/// their own, so the service waits as well; for the kernel it does not wait beyond the term.
+/// Inodes whose leases are being given back and wait for data servers only, or for a face that has said that it sees to
+/// its end. These have a patience of their own, so the service waits as well; for the kernel it does not wait beyond the
+/// term.
 #[derive(Default)]
 pub(crate) struct GivingBack {
     /// How many turns of each: one that is void ends when it pleases.
     turns: RefCell<BTreeMap<u64, usize>>,
 }
 
-struct WaitsForPairs<'a>(&'a GivingBack, u64);
+pub(crate) struct WaitsForPairs<'a>(&'a GivingBack, u64);
 
 impl GivingBack {
     pub fn inos(&self) -> Vec<u64> {
@@ -32,7 +33,7 @@ impl GivingBack {
     }
 
     /// Until the answer is dropped.
-    fn note(&self, ino: u64) -> WaitsForPairs<'_> {
+    pub fn note(&self, ino: u64) -> WaitsForPairs<'_> {
         *self.turns.borrow_mut().entry(ino).or_default() += 1;
         WaitsForPairs(self, ino)
     }
@@ -74,7 +75,8 @@ impl Core {
                 // The answer that takes the session up may say that a lease is held on that had been given
                 // back: then what was owed under it is owed.
                 connection.answers_taken().await;
-                core.on_report(&node, &revoke, replier);
+                let kept = core.size_with_kept(&node).await;
+                core.on_report(&node, &revoke, (replier, kept));
             });
             return;
         };
@@ -129,8 +131,13 @@ impl Core {
         let _ = self.env.timeout(GRANT_PATIENCE, answered).await;
     }
 
-    /// The server asks what is owed; nothing is given back.
-    fn on_report(self: &Rc<Self>, node: &Rc<Node>, revoke: &RevokeRequest, replier: Replier) {
+    /// The server asks what is owed; nothing is given back. `kept`: as [`Core::size_with_kept`] says.
+    fn on_report(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        revoke: &RevokeRequest,
+        (replier, kept): (Replier, Option<u64>),
+    ) {
         let mut state = node.state.borrow_mut();
         state.answers.push(replier);
         if state.lease.giving_back_to().is_some() {
@@ -141,7 +148,7 @@ impl Core {
             state.lease.report(revoke.seq);
             self.hand_over(node, &mut state)
         } else {
-            self.shown(node, &state)
+            self.shown(node, &mut state, kept)
         };
         self.answer(node, state, owed, false);
         self.leave_if_shared(node);
@@ -149,9 +156,17 @@ impl Core {
 
     /// What is owed of a file that is written alone. It stays owed: replies that are on their way bring
     /// what the server knew before.
-    fn shown(&self, node: &Node, state: &NodeState) -> Option<Setattr> {
+    fn shown(&self, node: &Node, state: &mut NodeState, kept: Option<u64>) -> Option<Setattr> {
+        if kept.is_some() {
+            // Should it never come here, the server is told so with what is told next.
+            state.buffer.changes += 1;
+        }
         let owes = state.lease.owes() && state.buffer.owes() && !state.cutting;
-        let attr = state.attr.filter(|_| owes)?;
+        let mut attr = state.attr.filter(|_| owes)?;
+        if let Some(size) = kept {
+            attr.size = attr.size.max(size);
+            attr.mtime = Some(self.wall());
+        }
         Some(owed_setattr(node.ino, &attr, 0))
     }
 
@@ -177,11 +192,12 @@ impl Core {
             let Some(to) = to.filter(|_| !is_void()) else {
                 return;
             };
-            let served = {
-                let mut state = node.state.borrow_mut();
-                state.lease.set_phase(Phase::Forgetting);
-                state.lease.served()
-            };
+            node.state.borrow_mut().lease.set_phase(Phase::Forgetting);
+            self.kept_is_written(node).await;
+            if is_void() {
+                return;
+            }
+            let served = node.state.borrow().lease.served();
             // Down to READ the pages stay true, but for those that a mapping has changed: these
             // are written back by it.
             let forgets = to < Mode::Read || node.mappable.get() > 0;

@@ -1,5 +1,6 @@
 //! What the client's callers (faces and tools) pass in and get back.
 
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use weft_wire::proto;
 
@@ -121,6 +122,15 @@ pub enum Seek {
     Data,
 }
 
+/// A part of what is read with its holes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes, one part after the other.
+    Data(Vec<bytes::Bytes>),
+    /// So many bytes of which none was written: they are zeros.
+    Hole(u64),
+}
+
 /// How setxattr treats an existing attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XattrFlags {
@@ -194,6 +204,19 @@ pub trait Invalidator {
     fn inode(&self, ino: u64, data: bool) -> LocalBoxFuture<'static, bool>;
     /// Forget what names the directory holds and lacks.
     fn names(&self, dir: u64) -> LocalBoxFuture<'static, ()>;
+    /// A file that is written alone here is about to be read or written by others: what the face's own clients keep of
+    /// it unwritten comes as writes before the future ends, and nothing more of the kind after it. The service is told
+    /// meanwhile that the lease is being given back, so the face sees to it that this ends.
+    fn write_back(&self, ino: u64) -> LocalBoxFuture<'static, ()> {
+        let _ = ino;
+        std::future::ready(()).boxed_local()
+    }
+    /// Others ask how large a file is that is written alone here: what it is with what the face's own clients keep of
+    /// it unwritten. None: they keep nothing. As [`Invalidator::write_back`], the face sees to it that this ends.
+    fn size(&self, ino: u64) -> LocalBoxFuture<'static, Option<u64>> {
+        let _ = ino;
+        std::future::ready(None).boxed_local()
+    }
 }
 
 /// For tools: a file's place and state.

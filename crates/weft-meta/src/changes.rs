@@ -219,7 +219,7 @@ pub(crate) fn change(
     let touched = core.touched(&entry);
     let conflict = match &asked {
         Some((ino, span)) => meta.clear_range(core, *ino, session, span, true),
-        None if core.locks_what_is_kept(&entry) => changed_lock(&entry).map(Conflict::Inode),
+        None if let Some(ino) = core.locked_away(&entry) => Some(Conflict::Inode(ino)),
         None => conflicts(meta, core, session, &entry, &touched, since),
     };
     if let Some(conflict) = conflict {
@@ -356,10 +356,13 @@ fn changed(entry: &Entry) -> Option<Ino> {
     Some(Ino(ino))
 }
 
-/// The inode on which an entry takes a lock, for the first time.
-fn changed_lock(entry: &Entry) -> Option<Ino> {
+/// The inode on which an entry takes a lock for the first time, and on whose behalf.
+fn changed_lock(entry: &Entry) -> Option<(Ino, u64)> {
     match entry.op.as_ref().and_then(|op| op.op.as_ref())? {
-        Op::SetLock(op) if !op.reclaim && !gives_back(&Op::SetLock(*op)) => Some(Ino(op.ino)),
+        Op::SetLock(op) if !op.reclaim && !gives_back(&Op::SetLock(*op)) => {
+            let behalf = op.lock.map_or(0, |lock| lock.behalf);
+            Some((Ino(op.ino), behalf))
+        }
         _ => None,
     }
 }
@@ -515,9 +518,10 @@ impl Core {
         Some(ino)
     }
 
-    /// The entry takes a lock on what is kept for somebody who may have locked it by itself.
-    fn locks_what_is_kept(&self, entry: &Entry) -> bool {
-        changed_lock(entry).is_some_and(|ino| self.state.is_kept_from(ino, false))
+    /// The inode, if an entry takes a lock on one that is kept for somebody else, who may have locked it by himself.
+    fn locked_away(&self, entry: &Entry) -> Option<Ino> {
+        let (ino, behalf) = changed_lock(entry)?;
+        self.state.is_kept_to_change(ino, behalf).then_some(ino)
     }
 
     /// What other sessions have to give back before this entry. Owed attributes are told under a
@@ -550,7 +554,7 @@ pub(crate) fn conflicts(
     let mut first = None;
     for touch in touched {
         let only_looks = looked_at.is_some_and(|parent| parent != touch.ino);
-        if core.state.is_kept_from(touch.ino, !only_looks) {
+        if core.state.is_kept_from(session, touch.ino, !only_looks) {
             first = first.or(Some(Conflict::Inode(touch.ino)));
         }
         let to = if only_looks {
@@ -561,5 +565,11 @@ pub(crate) fn conflicts(
         let conflict = meta.revoke(core, touch.ino, session, (to, since), touch.unlinking);
         first = first.or(conflict);
     }
-    first
+    match op {
+        // Who has a file alone may have passed that on, with the right to lock it unheard.
+        Some(Op::SetLock(lock)) if !op.is_some_and(gives_back) => {
+            first.or_else(|| meta.end_alone(core, Ino(lock.ino), session))
+        }
+        _ => first,
+    }
 }

@@ -262,9 +262,18 @@ impl Meta {
         but: SessionId,
         since: u64,
     ) -> Option<Conflict> {
-        let Some(writer) = core.writer_beside(ino, but) else {
-            return self.hear(core, ino, but, since);
-        };
+        self.end_alone(core, ino, but)
+            .or_else(|| self.hear(core, ino, but, since))
+    }
+
+    /// Asks who writes alone to share the file. None: nobody but `but` does.
+    pub(crate) fn end_alone(
+        self: &Rc<Self>,
+        core: &mut Core,
+        ino: Ino,
+        but: SessionId,
+    ) -> Option<Conflict> {
+        let writer = core.writer_beside(ino, but)?;
         let ask = Ask::Part {
             span: BEYOND,
             write: false,
@@ -310,7 +319,7 @@ impl Meta {
         if core.settling.has(ino)
             || core.parking.is_claimed(ino, span)
             || core.leases.is_revoking(ino, but)
-            || core.state.is_kept_from(ino, write)
+            || core.state.is_kept_from(but, ino, write)
         {
             return Some(Conflict::Inode(ino));
         }
@@ -638,7 +647,7 @@ impl Meta {
         {
             return None;
         }
-        if core.state.is_kept_from(ino, false) {
+        if core.state.is_kept_from(session, ino, false) {
             return None;
         }
         let (mode, (seq, too_many)) = match core.state.is_shared(ino) {

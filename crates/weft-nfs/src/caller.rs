@@ -6,7 +6,7 @@ use crate::handle::{FileHandle, HandleError, Rights};
 use crate::status::Status;
 use bytes::Bytes;
 use std::rc::Rc;
-use weft_client::Cred;
+use weft_client::{Attr, Cred, Time};
 use weft_oncrpc::Credential;
 use weft_xdr::nfs3::{nfs_fh3, nfsstat3};
 
@@ -16,6 +16,8 @@ pub(crate) struct Caller {
     pub shared: Rc<Shared>,
     pub from: Origin,
     pub credential: Credential,
+    /// The client of version 4 that calls, in a session.
+    pub client: Option<u64>,
 }
 
 /// What a handle stands for, and what its bearer may do with it.
@@ -80,6 +82,37 @@ impl Caller {
             export.root.set(found.await?);
         }
         Ok(export.root.get())
+    }
+
+    /// Attributes of an inode as this caller is told them: with what another client keeps of it unwritten.
+    ///
+    /// # Errors
+    /// JUKEBOX: that client is still writing it back. ESTALE and others: there is no such inode.
+    pub(crate) async fn attr(&self, ino: u64) -> Result<Attr, Status> {
+        let delegations = &self.shared.delegations;
+        // Asked first: what is written back after that shows in what is known.
+        let kept = delegations.kept(ino, self.client).await?;
+        let mut attr = self.shared.client.getattr(ino).await?.attr;
+        let Some(kept) = kept.filter(|kept| kept.is_changed || kept.size > attr.size) else {
+            return Ok(attr);
+        };
+        // RFC 8881, 10.4.3: it changes there, for all that is known, at this moment.
+        let wall = self.shared.env.wall();
+        let now = Some(Time {
+            seconds: wall.seconds(),
+            nanos: wall.subsecond_nanos(),
+        });
+        attr.size = attr.size.max(kept.size);
+        (attr.mtime, attr.ctime) = (now, now);
+        Ok(attr)
+    }
+
+    /// The same, of what has come with a name.
+    pub(crate) async fn attr_now(&self, known: Attr) -> Result<Attr, Status> {
+        match self.shared.delegations.are_kept(known.ino, self.client) {
+            true => self.attr(known.ino).await,
+            false => Ok(known),
+        }
     }
 
     /// The handle of another file of an object's export.

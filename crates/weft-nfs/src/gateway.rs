@@ -124,6 +124,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let state = v4::State::new(&env, (&client, &delegations), lease);
     client.set_invalidator(Rc::new(PassedOn {
         delegations: delegations.clone(),
+        client: Rc::downgrade(&client),
         state: Rc::downgrade(&state),
     }));
     let shared = Rc::new(Shared {

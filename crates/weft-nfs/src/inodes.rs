@@ -1,6 +1,7 @@
 //! What is asked of inodes, and changed, for every version of NFS.
 
 use crate::caller::{Caller, Object};
+use crate::delegations::Changing;
 use crate::status::Status;
 use weft_client::{Attr, CreateFlags, Errno, FileKind, OpenFlags, SetAttr, Time};
 
@@ -72,10 +73,16 @@ pub(crate) async fn set(
 }
 
 /// What a name stands for is about to be changed: no client but `but` has it when this ends.
-pub(crate) async fn ask_back(caller: &Caller, dir: &Object, name: &[u8], but: Option<u64>) {
+pub(crate) async fn change(
+    caller: &Caller,
+    dir: &Object,
+    name: &[u8],
+    but: Option<u64>,
+) -> Result<Option<Changing>, Status> {
     // What cannot be found now the change itself will say.
-    if let Ok(Some(attr)) = there(caller, dir, name).await {
-        caller.shared.delegations.ask_back(attr.ino, but).await;
+    match there(caller, dir, name).await {
+        Ok(Some(attr)) => Ok(Some(caller.shared.delegations.change(attr.ino, but).await?)),
+        _ => Ok(None),
     }
 }
 

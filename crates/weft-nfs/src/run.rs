@@ -25,6 +25,7 @@ fn caller(shared: &Rc<Shared>, from: Origin, call: &Call) -> Caller {
         shared: shared.clone(),
         from,
         credential: call.credential.clone(),
+        client: None,
     }
 }
 

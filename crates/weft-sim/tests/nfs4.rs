@@ -6,14 +6,16 @@ mod gates;
 mod group;
 
 use bytes::Bytes;
-use compounds::{ANONYMOUS, Nfs4, made, mkdir, put, there};
-use gates::{Gate, believed, cluster, export};
+use compounds::{ANONYMOUS, MINOR, Nfs4, made, mkdir, mode, put, there};
+use gates::{Gate, believed, cluster, export, user};
 use group::{Group, MS, SECOND, in_world};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weft_nfs::Rule;
+use weft_oncrpc::{Connection, Limits};
+use weft_sim::World;
 use weft_xdr::nfs4::nfs_argop4::*;
 use weft_xdr::nfs4::*;
 
@@ -161,6 +163,86 @@ fn locks_exclude_at_all_gateways() {
 }
 
 #[test]
+fn who_waits_for_a_lock_is_told_when_it_is_free() {
+    in_world(74, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let near = Nfs4::to(&world, &first, 0, "near").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, of_one) = one.make(&root, "f").await;
+        let (_, of_two) = two.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        let (_, of_near) = near.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+        // Held at the other gateway, and at the same one.
+        let holders = [(&two, &of_two), (&near, &of_near)];
+        let times = holders.into_iter().flat_map(|of| [(of, false), (of, true)]);
+        for ((holder, state), in_parts) in times {
+            for client in [&one, &near, &two] {
+                client.does(vec![OP_PUTROOTFH]).await.unwrap();
+            }
+            let all = (nfs_lock_type4::WRITE_LT, 0, 100);
+            let held = holder.lock(&file, state, "holder", all).await.unwrap();
+            let start = world.now();
+            let waits = (nfs_lock_type4::WRITEW_LT, 50, 10);
+            let denied = one.lock(&file, &of_one, "waiter", waits).await;
+            assert!(matches!(denied, Err(Some(_))));
+            // He is not kept waiting for long, and then told of nothing as long as there is nothing to tell.
+            assert!(world.now() - start < Duration::from_secs(5));
+            world.sleep(5 * SECOND).await;
+            assert!(one.asked.freed.borrow().is_empty());
+            let mut held = held;
+            if in_parts {
+                // What is freed beside it is of no use to him.
+                holder.unlock(&file, &held, 0, 40).await;
+                held.seqid = 0;
+                world.sleep(2 * SECOND).await;
+                assert!(one.asked.freed.borrow().is_empty());
+            }
+            holder.unlock(&file, &held, 0, 100).await;
+            let start = world.now();
+            while one.asked.freed.borrow().is_empty() {
+                world.sleep(MS).await;
+            }
+            let took = world.now() - start;
+            // The word of it has come before, once, and it is asked again: once a second.
+            let bound = Duration::from_millis(if in_parts { 1_500 } else { 100 });
+            assert!(took < bound, "{took:?}");
+            let freed = one.asked.freed.borrow_mut().pop().unwrap();
+            assert_eq!(freed.cnla_fh, file);
+            let owner = &freed.cnla_lock_owner;
+            assert_eq!(
+                (owner.clientid, &owner.owner[..]),
+                (one.client, &b"waiter"[..])
+            );
+            let mine = one.lock(&file, &of_one, "waiter", waits).await.unwrap();
+            // Once is enough; and who would not wait is not told.
+            let tries = (nfs_lock_type4::WRITE_LT, 0, 100);
+            assert!(holder.lock(&file, state, "holder", tries).await.is_err());
+            one.unlock(&file, &mine, 50, 10).await;
+            world.sleep(3 * SECOND).await;
+            assert!(one.asked.freed.borrow().is_empty());
+            assert!(holder.asked.freed.borrow().is_empty());
+        }
+        // Who has got it by asking again is not told any more.
+        let all = (nfs_lock_type4::WRITE_LT, 0, 100);
+        let held = two.lock(&file, &of_two, "holder", all).await.unwrap();
+        let waits = (nfs_lock_type4::WRITEW_LT, 0, 100);
+        assert!(one.lock(&file, &of_one, "waiter", waits).await.is_err());
+        let again = one.lock(&file, &of_one, "waiter", waits);
+        let frees = async {
+            world.sleep(500 * MS).await;
+            two.unlock(&file, &held, 0, 100).await;
+        };
+        let (got, ()) = futures_util::join!(again, frees);
+        assert!(got.is_ok());
+        let told = one.asked.freed.take().len();
+        world.sleep(3 * SECOND).await;
+        let later = one.asked.freed.borrow().len();
+        assert!(told + later <= 1, "{told}, {later}");
+    });
+}
+
+#[test]
 fn what_a_client_keeps_it_is_asked_for_before_anybody_changes_it() {
     in_world(70, async |world| {
         let (_group, _servers, [first, second]) = cluster(&world).await;
@@ -188,13 +270,13 @@ fn what_a_client_keeps_it_is_asked_for_before_anybody_changes_it() {
                 writer.close(&file, &state).await.unwrap();
             };
             let give_back = async {
-                while one.asked.0.borrow().is_empty() {
+                while one.asked.recalls.borrow().is_empty() {
                     world.sleep(MS).await;
                 }
                 // For as long as it keeps it nobody has changed it.
                 world.sleep(200 * MS).await;
                 assert!(!changed.get(), "{whose}");
-                let recall = one.asked.0.borrow_mut().remove(0);
+                let recall = one.asked.recalls.borrow_mut().remove(0);
                 assert_eq!((&recall.stateid, &recall.fh), (&kept, &file));
                 let read = one.read(&file, &kept, 0, 100).await.unwrap();
                 assert!(read.0 == "before" || whose == "same gateway");
@@ -216,7 +298,494 @@ fn what_a_client_keeps_it_is_asked_for_before_anybody_changes_it() {
         two.write(&file, &state, 0, b"at last").await.unwrap();
         let lost = one.read(&file, &kept, 0, 100).await;
         assert_eq!(lost.unwrap_err(), nfsstat4::NFS4ERR_DELEG_REVOKED);
-        assert_eq!(one.asked.0.borrow().len(), 1);
+        assert_eq!(one.asked.recalls.borrow().len(), 1);
+    });
+}
+
+#[test]
+fn a_file_is_not_given_out_while_it_is_changed() {
+    in_world(72, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let near = Nfs4::to(&world, &first, 0, "near").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = one.make(&root, "f").await;
+        one.write(&file, &state, 0, b"before").await.unwrap();
+        one.close(&file, &state).await.unwrap();
+        // A client of the other gateway has it, and this one's gateway a lease to read.
+        let (_, kept) = two.keep(&root, "f").await.unwrap();
+        one.read(&file, &ANONYMOUS, 0, 1).await.unwrap();
+        let is_written = Cell::new(false);
+        let write = async {
+            // With no open: nothing but the write itself says that the file is changed.
+            near.write(&file, &ANONYMOUS, 0, b"behind").await.unwrap();
+            is_written.set(true);
+        };
+        let open = async {
+            // The write waits for the other gateway's client.
+            while two.asked.recalls.borrow().is_empty() {
+                world.sleep(MS).await;
+            }
+            let open = OP_OPEN(OPEN4args {
+                seqid: 0,
+                share_access: OPEN4_SHARE_ACCESS_READ,
+                share_deny: 0,
+                owner: state_owner4 {
+                    clientid: one.client,
+                    owner: Bytes::from_static(b"reader"),
+                },
+                openhow: there(),
+                claim: open_claim4::CLAIM_NULL(Bytes::from_static(b"f")),
+            });
+            let opening = one.does(vec![put(&root), open]);
+            let give_back = async {
+                world.sleep(100 * MS).await;
+                assert!(!is_written.get());
+                two.give_back(&file, &kept).await;
+            };
+            futures_util::join!(opening, give_back).0
+        };
+        let ((), opened) = futures_util::join!(write, open);
+        let opened = opened.unwrap();
+        let [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] = &opened[..] else {
+            panic!("{opened:?}")
+        };
+        let is_given = matches!(opened.delegation, open_delegation4::OPEN_DELEGATE_READ(_));
+        assert!(is_written.get());
+        assert!(!is_given, "given while another client was writing it");
+    });
+}
+
+/// Somebody beside the client that has a file.
+enum Beside {
+    Nfs4(Nfs4),
+    Nfs3(Connection),
+    Mount(weft_client::Client),
+}
+
+impl Beside {
+    async fn nfs3(world: &World, gate: &Gate) -> Beside {
+        let env = world.node("client").env();
+        let address = &gate.settings.listen;
+        let connecting = Connection::connect(&env, address, Limits::default(), Vec::new());
+        Beside::Nfs3(connecting.await.unwrap())
+    }
+
+    /// Reads the front of a file, again if it is to come later.
+    async fn read(&self, world: &World, file: &Bytes) -> Bytes {
+        use weft_xdr::nfs3::*;
+        loop {
+            match self {
+                Beside::Nfs4(client) => match client.read(file, &ANONYMOUS, 0, 1000).await {
+                    Err(nfsstat4::NFS4ERR_DELAY) => {}
+                    read => return read.unwrap().0,
+                },
+                Beside::Nfs3(connection) => {
+                    let read = READ3args {
+                        file: nfs_fh3 { data: file.clone() },
+                        offset: 0,
+                        count: 1000,
+                    };
+                    let read = connection.call::<NFSPROC3_READ>(&user(0), &read).await;
+                    match read.unwrap() {
+                        READ3res::NFS3_OK(read) => return read.data,
+                        READ3res::default(nfsstat3::NFS3ERR_JUKEBOX, _) => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+                Beside::Mount(client) => {
+                    let ino = inode_of(client).await;
+                    let flags = weft_client::OpenFlags {
+                        read: true,
+                        ..Default::default()
+                    };
+                    let cred = weft_client::Cred::default();
+                    let handle = client.open(&cred, ino, flags).await.unwrap();
+                    let read = client.read(handle, 0, 1000).await.unwrap().concat();
+                    client.release(handle, None).await.unwrap();
+                    return read.into();
+                }
+            }
+            world.sleep(100 * MS).await;
+        }
+    }
+
+    async fn size(&self, file: &Bytes) -> u64 {
+        use weft_xdr::nfs3::*;
+        match self {
+            Beside::Nfs4(client) => client.getattr(file).await.unwrap().0,
+            Beside::Nfs3(connection) => {
+                let object = nfs_fh3 { data: file.clone() };
+                let get = GETATTR3args { object };
+                match connection.call::<NFSPROC3_GETATTR>(&user(0), &get).await {
+                    Ok(GETATTR3res::NFS3_OK(found)) => found.obj_attributes.size,
+                    other => panic!("{other:?}"),
+                }
+            }
+            Beside::Mount(client) => {
+                let ino = inode_of(client).await;
+                client.getattr(ino).await.unwrap().attr.size
+            }
+        }
+    }
+}
+
+/// The file `f` of the root directory, which mounts find by its name.
+async fn inode_of(client: &weft_client::Client) -> u64 {
+    let cred = weft_client::Cred::default();
+    let found = client.lookup(&cred, client.root(), b"f").await.unwrap();
+    found.entry.unwrap().attr.ino
+}
+
+/// One that has no clients in common with the others: at the same gateway, at another one, of version 3, and a mount.
+async fn all_beside(
+    world: &World,
+    group: &Group,
+    gates: &[Gate; 2],
+) -> Vec<(&'static str, Beside)> {
+    let [first, second] = gates;
+    vec![
+        (
+            "near",
+            Beside::Nfs4(Nfs4::to(world, first, 0, "near").await),
+        ),
+        ("far", Beside::Nfs4(Nfs4::to(world, second, 0, "far").await)),
+        ("near, version 3", Beside::nfs3(world, first).await),
+        ("far, version 3", Beside::nfs3(world, second).await),
+        ("mount", Beside::Mount(group.client("mount").await)),
+    ]
+}
+
+#[test]
+fn what_a_client_keeps_unwritten_it_writes_before_others_read_it() {
+    in_world(75, async |world| {
+        let (group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        for (who, beside) in all_beside(&world, &group, &gates).await {
+            let (file, had) = one.have(&root, "f").await;
+            one.keeps(8);
+            let is_read = Cell::new(false);
+            let reads = async {
+                let read = beside.read(&world, &file).await;
+                is_read.set(true);
+                read
+            };
+            let writes = async {
+                let recall = one.recalled(&world).await;
+                assert_eq!((&recall.stateid, &recall.fh), (&had, &file), "{who}");
+                // It takes its time, and longer than a silent client has; what it writes is done meanwhile.
+                for (at, byte) in b"keptkept".iter().enumerate() {
+                    world.sleep(SECOND).await;
+                    assert!(!is_read.get(), "{who}");
+                    one.write(&file, &had, at as u64, &[*byte]).await.unwrap();
+                }
+                one.give_back(&file, &had).await;
+            };
+            let (read, ()) = futures_util::join!(reads, writes);
+            assert_eq!(read, "keptkept", "{who}");
+            let remove = OP_REMOVE(REMOVE4args {
+                target: Bytes::from_static(b"f"),
+            });
+            one.does(vec![put(&root), remove]).await.unwrap();
+            assert!(one.asked.recalls.borrow().is_empty(), "{who}");
+        }
+    });
+}
+
+#[test]
+fn others_are_told_how_large_a_file_is_with_what_a_client_keeps() {
+    in_world(76, async |world| {
+        let (group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, had) = one.have(&root, "f").await;
+        one.write(&file, &had, 0, b"written").await.unwrap();
+        let beside = all_beside(&world, &group, &gates).await;
+        let mut size = 7;
+        for (who, beside) in &beside {
+            // What it does not keep the gateway knows.
+            assert_eq!(beside.size(&file).await, size.max(7), "{who}");
+            size += 1000;
+            one.keeps(size);
+            assert_eq!(beside.size(&file).await, size, "{who}");
+        }
+        // It was asked, and keeps it.
+        assert!(one.asked.looks.get() > 0 && one.asked.recalls.borrow().is_empty());
+        // Each look is told of another change, as nobody knows whether there was one.
+        let Beside::Nfs4(near) = &beside[0].1 else {
+            panic!("it is the first")
+        };
+        let (_, before) = near.getattr(&file).await.unwrap();
+        world.sleep(MS).await;
+        assert!(near.getattr(&file).await.unwrap().1 > before);
+        let listed = near.list(&root, 4096).await.unwrap();
+        assert_eq!(listed.len(), 1);
+        // What is never written does not make it longer for good.
+        one.give_back(&file, &had).await;
+        for (who, beside) in &beside {
+            assert_eq!(beside.size(&file).await, 7, "{who}");
+        }
+        // One that does not say what it keeps is asked for the file.
+        for (at, (who, beside)) in beside.iter().enumerate() {
+            let remove = OP_REMOVE(REMOVE4args {
+                target: Bytes::from_static(b"f"),
+            });
+            one.does(vec![put(&root), remove]).await.unwrap();
+            let (file, had) = one.have(&root, "f").await;
+            one.asked.kept.set(None);
+            let writes = async {
+                one.recalled(&world).await;
+                one.write(&file, &had, 0, &vec![1; at + 1]).await.unwrap();
+                one.give_back(&file, &had).await;
+            };
+            let (size, ()) = futures_util::join!(beside.size(&file), writes);
+            assert_eq!(size, at as u64 + 1, "{who}");
+        }
+    });
+}
+
+#[test]
+fn who_does_not_give_a_file_back_loses_it_and_who_writes_for_ever_too() {
+    in_world(77, async |world| {
+        let (group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        for (who, beside) in all_beside(&world, &group, &gates).await {
+            let (file, had) = one.have(&root, "f").await;
+            one.keeps(8);
+            let start = world.now();
+            assert_eq!(beside.read(&world, &file).await, "", "{who}");
+            let took = world.now() - start;
+            let bounds = Duration::from_secs(2)..Duration::from_secs(6);
+            assert!(bounds.contains(&took), "{who}: {took:?}");
+            let lost = one.write(&file, &had, 0, b"too late").await;
+            assert_eq!(lost.unwrap_err(), nfsstat4::NFS4ERR_DELEG_REVOKED, "{who}");
+            let free = OP_FREE_STATEID(FREE_STATEID4args { fsa_stateid: had });
+            one.does(vec![free]).await.unwrap();
+            one.recalled(&world).await;
+            let remove = OP_REMOVE(REMOVE4args {
+                target: Bytes::from_static(b"f"),
+            });
+            one.does(vec![put(&root), remove]).await.unwrap();
+        }
+        // Nobody waits for ever for who goes on writing.
+        for (who, gate) in ["near", "far"].into_iter().zip(&gates) {
+            let beside = Beside::Nfs4(Nfs4::to(&world, gate, 0, &format!("late, {who}")).await);
+            let (file, had) = one.have(&root, "f").await;
+            let start = world.now();
+            let writes = async {
+                let mut at = 0;
+                while one.write(&file, &had, at, b".").await.is_ok() {
+                    world.sleep(SECOND).await;
+                    at += 1;
+                }
+            };
+            let (read, ()) = futures_util::join!(beside.read(&world, &file), writes);
+            let took = world.now() - start;
+            let bounds = Duration::from_secs(50)..Duration::from_secs(70);
+            assert!(bounds.contains(&took), "{who}: {took:?}");
+            assert!(read.len() > 50, "{who}: {read:?}");
+            let remove = OP_REMOVE(REMOVE4args {
+                target: Bytes::from_static(b"f"),
+            });
+            one.does(vec![put(&root), remove]).await.unwrap();
+            one.asked.recalls.take();
+        }
+    });
+}
+
+#[test]
+fn a_file_is_given_for_writing_to_one_who_has_it_for_himself() {
+    in_world(78, async |world| {
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 5, "one").await;
+        let near = Nfs4::to(&world, &gates[0], 0, "near").await;
+        let far = Nfs4::to(&world, &gates[1], 5, "far").await;
+        let root = near.walk(&[]).await.unwrap();
+        let everybodys = vec![put(&root), mkdir("d", 0o777)];
+        near.does(everybodys).await.unwrap();
+        let root = near.walk(&["d"]).await.unwrap();
+        let writes =
+            |given: &open_delegation4| matches!(given, open_delegation4::OPEN_DELEGATE_WRITE(_));
+        let why = |given: &open_delegation4| match given {
+            open_delegation4::OPEN_DELEGATE_NONE_EXT(why) => Some(why.ond_why()),
+            _ => None,
+        };
+        // As it is wanted.
+        let wants = [
+            (OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE, None),
+            (OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG, None),
+            (OPEN4_SHARE_ACCESS_WANT_ANY_DELEG, None),
+            (
+                OPEN4_SHARE_ACCESS_WANT_READ_DELEG,
+                Some(why_no_delegation4::WND4_RESOURCE),
+            ),
+            (
+                OPEN4_SHARE_ACCESS_WANT_NO_DELEG,
+                Some(why_no_delegation4::WND4_NOT_WANTED),
+            ),
+            (
+                OPEN4_SHARE_ACCESS_WANT_CANCEL,
+                Some(why_no_delegation4::WND4_CANCELLED),
+            ),
+        ];
+        let opened = near.open(&root, "no", (3, 0), "me", made(0o600)).await;
+        let (file, state) = opened.unwrap();
+        near.close(&file, &state).await.unwrap();
+        let forbidden = one.open(&root, "no", (2, 0), "me", there()).await;
+        assert_eq!(forbidden.err(), Some(nfsstat4::NFS4ERR_ACCESS));
+        for (at, (want, refused)) in wants.into_iter().enumerate() {
+            let name = format!("wanted-{at}");
+            let (file, open, given) = one.open_wanting(&root, &name, 3 | want, made(0o644)).await;
+            let given = match want {
+                // Who does not say is given it when he comes once more.
+                OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE => {
+                    assert!(matches!(given, open_delegation4::OPEN_DELEGATE_NONE));
+                    one.close(&file, &open).await.unwrap();
+                    one.open_wanting(&root, &name, 3 | want, there()).await.2
+                }
+                _ => given,
+            };
+            assert_eq!((writes(&given), why(&given)), (refused.is_none(), refused));
+        }
+        // One that was there, as nobody else has it open.
+        let (file, state) = far.make(&root, "f").await;
+        far.write(&file, &state, 0, b"far").await.unwrap();
+        far.close(&file, &state).await.unwrap();
+        let any = OPEN4_SHARE_ACCESS_WANT_ANY_DELEG;
+        for _ in 0..4 {
+            world.sleep(5 * SECOND).await;
+            for client in [&one, &near, &far] {
+                client.does(vec![OP_PUTROOTFH]).await.unwrap();
+            }
+        }
+        one.read(&file, &ANONYMOUS, 0, 1).await.unwrap();
+        let (_, open, given) = one.open_wanting(&root, "f", 2 | any, there()).await;
+        let open_delegation4::OPEN_DELEGATE_WRITE(had) = given else {
+            panic!("{given:?}")
+        };
+        // Another one of the same client needs none; who reads under it may read.
+        let (_, _, given) = one.open_wanting(&root, "f", 1 | any, there()).await;
+        assert_eq!(why(&given), Some(why_no_delegation4::WND4_NOT_SUPP_UPGRADE));
+        let read = one.read(&file, &had.stateid, 0, 10).await.unwrap();
+        assert_eq!(read.0, "far");
+        // Who opens it beside has it asked back, and its opens and locks are told while that is so: though the
+        // mode says now that nobody may.
+        let none = OP_SETATTR(SETATTR4args {
+            stateid: ANONYMOUS,
+            obj_attributes: mode(0),
+        });
+        one.does(vec![put(&file), none]).await.unwrap();
+        let opens = async {
+            loop {
+                match near.open(&root, "f", (1, 0), "me", there()).await {
+                    Err(nfsstat4::NFS4ERR_DELAY) => {}
+                    opened => return opened.unwrap(),
+                }
+            }
+        };
+        let tells = async {
+            one.recalled(&world).await;
+            let again = OP_OPEN(OPEN4args {
+                seqid: 0,
+                share_access: 3,
+                share_deny: 0,
+                owner: state_owner4 {
+                    clientid: one.client,
+                    owner: Bytes::from_static(b"local"),
+                },
+                openhow: there(),
+                claim: open_claim4::CLAIM_DELEG_CUR_FH(had.stateid.clone()),
+            });
+            let done = one.does(vec![put(&file), again]).await.unwrap();
+            let [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] = &done[..] else {
+                panic!("{done:?}")
+            };
+            let all = (nfs_lock_type4::WRITE_LT, 0, u64::MAX);
+            let locked = one.lock(&file, &opened.stateid, "local", all).await;
+            one.give_back(&file, &had.stateid).await;
+            locked.unwrap()
+        };
+        let ((_, of_near), locked) = futures_util::join!(opens, tells);
+        let reads = (nfs_lock_type4::READ_LT, 0, 1);
+        assert!(matches!(
+            near.lock(&file, &of_near, "p", reads).await,
+            Err(Some(_))
+        ));
+        one.unlock(&file, &locked, 0, u64::MAX).await;
+        // While others have it open it is given to nobody for writing; nor soon after.
+        let open = stateid4 { seqid: 0, ..open };
+        one.close(&file, &open).await.unwrap();
+        let again = OP_SETATTR(SETATTR4args {
+            stateid: ANONYMOUS,
+            obj_attributes: mode(0o644),
+        });
+        one.does(vec![put(&file), again]).await.unwrap();
+        for wait in [0, 5] {
+            for _ in 0..wait {
+                world.sleep(5 * SECOND).await;
+                for client in [&one, &near, &far] {
+                    client.does(vec![OP_PUTROOTFH]).await.unwrap();
+                }
+            }
+            let (_, _, given) = one.open_wanting(&root, "f", 2 | any, there()).await;
+            assert_eq!(
+                why(&given),
+                Some(why_no_delegation4::WND4_CONTENTION),
+                "{wait}"
+            );
+        }
+    });
+}
+
+#[test]
+fn who_locks_a_file_elsewhere_comes_after_who_has_it() {
+    in_world(79, async |world| {
+        let (group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, had) = one.have(&root, "f").await;
+        // It asks for the lock alone: with nothing open, nobody has heard of it before.
+        let mount = group.client("mount").await;
+        let cred = weft_client::Cred::default();
+        let ino = inode_of(&mount).await;
+        assert!(one.asked.recalls.borrow().is_empty());
+        let lock = weft_client::FileLock {
+            kind: weft_client::LockKind::Exclusive as i32,
+            owner: 5,
+            last: u64::MAX,
+            ..Default::default()
+        };
+        // The answer by which it has the file may be on its way still.
+        one.asked.unknown.set(3);
+        let locks = mount.setlk(&cred, ino, lock, false);
+        let tells = async {
+            one.recalled(&world).await;
+            let again = OP_OPEN(OPEN4args {
+                seqid: 0,
+                share_access: 3,
+                share_deny: 0,
+                owner: state_owner4 {
+                    clientid: one.client,
+                    owner: Bytes::from_static(b"local"),
+                },
+                openhow: there(),
+                claim: open_claim4::CLAIM_DELEG_CUR_FH(had.clone()),
+            });
+            let done = one.does(vec![put(&file), again]).await.unwrap();
+            let [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] = &done[..] else {
+                panic!("{done:?}")
+            };
+            let first = (nfs_lock_type4::WRITE_LT, 0, 10);
+            one.lock(&file, &opened.stateid, "local", first)
+                .await
+                .unwrap();
+            one.give_back(&file, &had).await;
+        };
+        let (locked, ()) = futures_util::join!(locks, tells);
+        assert_eq!(locked.unwrap_err().0, libc::EAGAIN);
     });
 }
 
@@ -488,6 +1057,186 @@ fn holes_copies_and_attributes_of_users() {
         );
         let none = two.does(get("size")).await;
         assert_eq!(none.unwrap_err(), nfsstat4::NFS4ERR_NOXATTR);
+    });
+}
+
+/// All bytes of a file as READ_PLUS tells them, and which of them are in holes.
+async fn with_holes(client: &Nfs4, file: &Bytes, count: u32) -> (Vec<u8>, Vec<(u64, u64)>) {
+    let (mut bytes, mut holes): (Vec<u8>, Vec<(u64, u64)>) = (Vec::new(), Vec::new());
+    loop {
+        let at = bytes.len() as u64;
+        let read = client.read_plus(file, &ANONYMOUS, at, count).await.unwrap();
+        for content in &read.rpr_contents {
+            match content {
+                read_plus_content::NFS4_CONTENT_DATA(data) => {
+                    assert_eq!(data.d_offset, bytes.len() as u64);
+                    bytes.extend(&data.d_data);
+                }
+                read_plus_content::NFS4_CONTENT_HOLE(hole) => {
+                    assert_eq!(hole.di_offset, bytes.len() as u64);
+                    bytes.resize(bytes.len() + hole.di_length as usize, 0);
+                    match holes.last_mut() {
+                        Some(last) if last.1 == hole.di_offset => last.1 += hole.di_length,
+                        _ => holes.push((hole.di_offset, hole.di_offset + hole.di_length)),
+                    }
+                }
+            }
+        }
+        assert!(bytes.len() as u64 - at <= u64::from(count));
+        if read.rpr_eof {
+            return (bytes, holes);
+        }
+        assert!(bytes.len() as u64 > at, "no end, and nothing read");
+    }
+}
+
+#[test]
+fn who_reads_is_told_of_holes() {
+    in_world(73, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let two = Nfs4::to(&world, &second, 0, "two").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = one.make(&root, "f").await;
+        const KIB: u64 = 1 << 10;
+        let mut expected = vec![0; 3 << 20];
+        let write = async |client: &Nfs4, expected: &mut Vec<u8>, offset: u64, bytes: &[u8]| {
+            let written = client.write(&file, &ANONYMOUS, offset, bytes).await;
+            assert_eq!(u64::from(written.unwrap().count), bytes.len() as u64);
+            expected[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        };
+        // At the front, two with a small gap between, and the last byte; nothing else.
+        write(&one, &mut expected, 0, &[1; 100]).await;
+        write(&one, &mut expected, 1024 * KIB, &[2; 4096]).await;
+        write(&one, &mut expected, 1056 * KIB, &[3; 4096]).await;
+        write(&one, &mut expected, 3072 * KIB - 1, &[4]).await;
+        let holes = vec![(4 * KIB, 1024 * KIB), (1060 * KIB, 3068 * KIB)];
+        // Each gateway tells the same, one of what it has not yet written back; in whatever steps.
+        for client in [&one, &two] {
+            for count in [128 << 10, 300_001, 1 << 20, u32::MAX] {
+                let (bytes, told) = with_holes(client, &file, count).await;
+                assert!(bytes == expected, "{count}");
+                let is_in_hole =
+                    |hole: &(u64, u64)| holes.iter().any(|it| it.0 <= hole.0 && hole.1 <= it.1);
+                assert!(told.iter().all(is_in_hole), "{told:?}");
+                let total = |of: &[(u64, u64)]| of.iter().map(|it| it.1 - it.0).sum::<u64>();
+                // What is left of a hole at the end of a step may be too small for its mention.
+                let steps = (3 << 20) / u64::from(count).min(1 << 20) + 1;
+                let least = total(&holes).saturating_sub(2 * 64 * KIB * steps);
+                assert!(total(&told) >= least, "{count}: {told:?}");
+            }
+        }
+        let all = with_holes(&two, &file, 1 << 20).await.1;
+        assert_eq!(all, holes);
+        // What another one writes into a hole is not told as one.
+        write(&two, &mut expected, 512 * KIB, &[5; 10]).await;
+        let (bytes, told) = with_holes(&one, &file, 1 << 20).await;
+        assert!(bytes == expected);
+        assert_eq!(told[..2], [(4 * KIB, 512 * KIB), (516 * KIB, 1024 * KIB)]);
+        // A file without holes is told as READ tells it.
+        let (full, _) = one.make(&root, "full").await;
+        one.write(&full, &ANONYMOUS, 0, &[7; 200_000])
+            .await
+            .unwrap();
+        let read = two
+            .read_plus(&full, &ANONYMOUS, 1000, 150_000)
+            .await
+            .unwrap();
+        let [read_plus_content::NFS4_CONTENT_DATA(data)] = &read.rpr_contents[..] else {
+            panic!("{read:?}")
+        };
+        assert!(!read.rpr_eof && data.d_data == vec![7; 150_000]);
+        // There is nothing behind the end, and who may not read is told nothing.
+        for offset in [200_000, u64::MAX] {
+            let read = two.read_plus(&full, &ANONYMOUS, offset, 10).await.unwrap();
+            assert!(read.rpr_eof && read.rpr_contents.is_empty());
+        }
+        let (_, writing) = one
+            .open(&root, "f", (2, 0), "writer", there())
+            .await
+            .unwrap();
+        let made_up = stateid4 {
+            seqid: 1,
+            other: [9; 12],
+        };
+        let bad = one.read_plus(&file, &made_up, 0, 10).await;
+        assert_eq!(bad.err(), Some(nfsstat4::NFS4ERR_BAD_STATEID));
+        for state in [state, writing] {
+            one.close(&file, &state).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_is_not_done_is_refused_by_its_name() {
+    in_world(80, async |world| {
+        let (_group, _servers, [first, _]) = cluster(&world).await;
+        let mut one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, state) = one.make(&root, "f").await;
+        one.write(&file, &state, 0, b"bytes").await.unwrap();
+        let elsewhere = || netloc4::NL4_NAME(Bytes::from_static(b"another.example"));
+        let refused = [
+            OP_CLONE(CLONE4args {
+                cl_src_stateid: state.clone(),
+                cl_dst_stateid: state.clone(),
+                cl_src_offset: 0,
+                cl_dst_offset: 1 << 20,
+                cl_count: 0,
+            }),
+            OP_IO_ADVISE(IO_ADVISE4args {
+                iaa_stateid: state.clone(),
+                iaa_offset: 0,
+                iaa_count: 0,
+                iaa_hints: vec![1 << IO_ADVISE_type4::IO_ADVISE4_SEQUENTIAL as u32],
+            }),
+            OP_OFFLOAD_CANCEL(OFFLOAD_CANCEL4args {
+                oca_stateid: state.clone(),
+            }),
+            OP_OFFLOAD_STATUS(OFFLOAD_STATUS4args {
+                osa_stateid: state.clone(),
+            }),
+            OP_COPY_NOTIFY(COPY_NOTIFY4args {
+                cna_src_stateid: state.clone(),
+                cna_destination_server: elsewhere(),
+            }),
+            OP_COPY(COPY4args {
+                ca_src_stateid: state.clone(),
+                ca_dst_stateid: state.clone(),
+                ca_src_offset: 0,
+                ca_dst_offset: 1 << 20,
+                ca_count: 5,
+                ca_consecutive: true,
+                ca_synchronous: true,
+                ca_source_server: vec![elsewhere()],
+            }),
+        ];
+        for operation in refused {
+            let number = operation.argop();
+            for (minor, why) in [
+                (2, nfsstat4::NFS4ERR_NOTSUPP),
+                (1, nfsstat4::NFS4ERR_OP_ILLEGAL),
+            ] {
+                one.minor = minor;
+                one.sequence.set(one.sequence.get() + 1);
+                let sequence = one.sequence(one.sequence.get());
+                let both = vec![sequence, put(&file), OP_SAVEFH, operation.clone(), OP_GETFH];
+                let answer = one.call(both).await;
+                // What stands before it is done, and nothing behind it.
+                assert_eq!(
+                    (answer.status, answer.resarray.len()),
+                    (why, 4),
+                    "{number:?}"
+                );
+                let named = match minor {
+                    2 => number,
+                    _ => nfs_opnum4::OP_ILLEGAL,
+                };
+                assert_eq!(answer.resarray[3].resop(), named);
+            }
+        }
+        one.minor = MINOR;
+        assert_eq!(one.getattr(&file).await.unwrap().0, 5);
     });
 }
 

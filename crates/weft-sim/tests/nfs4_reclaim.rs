@@ -10,6 +10,7 @@ use bytes::Bytes;
 use compounds::{ANONYMOUS, CALLBACKS, Nfs4, channel, made, put, there};
 use gates::{Gate, cluster};
 use group::{MS, SECOND, in_world};
+use std::cell::Cell;
 use std::time::Duration;
 use weft_sim::World;
 use weft_xdr::nfs4::nfs_argop4::*;
@@ -377,5 +378,87 @@ fn a_file_that_was_removed_stays_with_who_had_it_open() {
         world.sleep(20 * SECOND).await;
         let gone = again.read(&file, &ANONYMOUS, 0, 10).await;
         assert_eq!(gone.unwrap_err(), nfsstat4::NFS4ERR_STALE);
+    });
+}
+
+#[test]
+fn what_a_client_keeps_of_a_dead_gateways_file_nobody_changes_before_it_has_been_heard_of() {
+    in_world(89, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let looks = Nfs4::to(&world, &second, 0, "looks").await;
+        let root = one.walk(&[]).await.unwrap();
+        for comes_back in [false, true] {
+            let name = format!("f-{comes_back}");
+            let (file, open) = one.make(&root, &name).await;
+            one.write(&file, &open, 0, b"before").await.unwrap();
+            one.close(&file, &open).await.unwrap();
+        }
+        let kept = one.keep(&root, "f-true").await.unwrap().0;
+        assert!(one.keep(&root, "f-false").await.is_some());
+        // It reads by itself, and does not know that its gateway is dead.
+        first.kill();
+        world.sleep(3 * SECOND).await;
+        let is_written = Cell::new(false);
+        let start = world.now();
+        let write = async {
+            let written = loop {
+                match other.write(&kept, &ANONYMOUS, 0, b"behind").await {
+                    Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
+                    written => break written,
+                }
+            };
+            written.unwrap();
+            is_written.set(true);
+        };
+        let comes = async {
+            for _ in 0..8 {
+                world.sleep(SECOND).await;
+                assert!(!is_written.get(), "changed under a client that keeps it");
+            }
+            let (read, _) = looks.read(&kept, &ANONYMOUS, 0, 10).await.unwrap();
+            assert_eq!(&read[..], b"before");
+            let again = comes(&world, &second, "one", 1).await;
+            completes(&again).await;
+        };
+        futures_util::join!(write, comes);
+        assert!(world.now() - start < 9 * SECOND);
+        assert!(is_written.get());
+    });
+}
+
+#[test]
+fn what_a_client_keeps_for_itself_is_its_own_when_the_gateway_is_dead() {
+    in_world(90, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, _) = one.have(&root, "f").await;
+        first.kill();
+        world.sleep(3 * SECOND).await;
+        let is_opened = Cell::new(None);
+        let open = async {
+            let (_, open) = other.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+            is_opened.set(Some(world.now()));
+            other.lock(&file, &open, "q", ALL).await
+        };
+        let back = async {
+            world.sleep(5 * SECOND).await;
+            assert!(
+                is_opened.get().is_none(),
+                "opened under a client that has it"
+            );
+            let again = comes(&world, &second, "one", 1).await;
+            let open = reopen(&again, &file, (3, 0), "me").await.unwrap();
+            // It had locked it by itself.
+            let lock = relock(&again, &file, &open, "p", ALL).await.unwrap();
+            completes(&again).await;
+            again.write(&file, &lock, 0, b"kept").await.unwrap();
+        };
+        let (locked, ()) = futures_util::join!(open, back);
+        assert!(locked.is_err(), "locked by two");
+        assert!(is_opened.get().is_some());
     });
 }

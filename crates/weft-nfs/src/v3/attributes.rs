@@ -9,8 +9,8 @@ use weft_xdr::nfs3::*;
 pub(super) async fn getattr(caller: Caller, args: GETATTR3args) -> GETATTR3res {
     let found = async {
         let object = caller.object(&args.object).await?;
-        let known = caller.shared.client.getattr(object.ino).await?;
-        Ok::<_, Status>(caller.told(&known.attr))
+        let attr = caller.attr(object.ino).await?;
+        Ok::<_, Status>(caller.told(&attr))
     };
     match found.await {
         Ok(obj_attributes) => GETATTR3res::NFS3_OK(GETATTR3resok { obj_attributes }),
@@ -40,14 +40,14 @@ pub(super) async fn setattr(caller: Caller, args: SETATTR3args) -> SETATTR3res {
 
 async fn set(caller: &Caller, object: &Object, args: &SETATTR3args) -> Result<fattr3, Status> {
     let set = set_of(&args.new_attributes).ok_or(Status(nfsstat3::NFS3ERR_INVAL))?;
-    let client = &caller.shared.client;
+    // First: what a client keeps of it changes it, too.
+    let _changing = caller.shared.delegations.change(object.ino, None).await?;
     if let Some(guard) = &args.guard {
-        let known = client.getattr(object.ino).await?;
+        let known = caller.shared.client.getattr(object.ino).await?;
         if caller.told(&known.attr).ctime != *guard {
             return Err(Status(nfsstat3::NFS3ERR_NOT_SYNC));
         }
     }
-    caller.shared.delegations.ask_back(object.ino, None).await;
     Ok(caller.told(&inodes::set(caller, object, set, false).await?))
 }
 

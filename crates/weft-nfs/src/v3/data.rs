@@ -44,6 +44,7 @@ impl EncodeOption for post_op_attr {
 
 async fn bytes_of(caller: &Caller, object: &Object, args: &READ3args) -> Result<Read, Status> {
     io::check(caller, object, &[libc::R_OK, libc::X_OK]).await?;
+    caller.shared.delegations.read(object.ino, None).await?;
     io::read(caller, object.ino, args.offset, args.count).await
 }
 
@@ -71,7 +72,7 @@ async fn written(
     args: WRITE3args,
 ) -> Result<(u32, stable_how), Status> {
     io::check(caller, object, &[libc::W_OK]).await?;
-    caller.shared.delegations.ask_back(object.ino, None).await;
+    let _changing = caller.shared.delegations.change(object.ino, None).await?;
     let mut data = args.data;
     data.truncate(args.count as usize);
     let is_stable = args.stable != stable_how::UNSTABLE;

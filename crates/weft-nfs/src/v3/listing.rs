@@ -112,11 +112,16 @@ pub(super) async fn readdirplus(caller: Caller, args: READDIRPLUS3args) -> READD
             each: ENTRY_BYTES + PLUS_BYTES,
         };
         let (all, eof) = entries(&caller, dir, args.cookie, true, room).await?;
+        // What a client keeps of one unwritten it is not asked for here: attributes may be left out.
+        let is_kept = |ino| caller.shared.delegations.are_kept(ino, None);
         let entries = all.into_iter().map(|entry| {
             let ino = ino_of(dir, &entry);
             entryplus3 {
                 fileid: ino,
-                name_attributes: entry.known.map(|known| caller.told(&known.attr)),
+                name_attributes: entry
+                    .known
+                    .filter(|known| !is_kept(known.attr.ino))
+                    .map(|known| caller.told(&known.attr)),
                 name_handle: Some(caller.handle(dir, ino)),
                 name: entry.name,
                 cookie: entry.cookie,

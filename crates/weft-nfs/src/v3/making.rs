@@ -99,14 +99,17 @@ async fn created(caller: &Caller, dir: &Object, args: &CREATE3args) -> Made {
 async fn existing(caller: &Caller, dir: &Object, there: &Attr, set: SetAttr) -> Made {
     match (there.kind(), set.size) {
         (FileKind::Regular, Some(size)) => {
-            caller.shared.delegations.ask_back(there.ino, None).await;
+            let _changing = caller.shared.delegations.change(there.ino, None).await?;
             let cut = SetAttr {
                 size: Some(size),
                 ..SetAttr::default()
             };
             finish(caller, dir, there, cut).await
         }
-        (FileKind::Regular, None) => Ok((caller.handle(dir, there.ino), caller.told(there))),
+        (FileKind::Regular, None) => {
+            let attr = caller.attr(there.ino).await?;
+            Ok((caller.handle(dir, there.ino), caller.told(&attr)))
+        }
         _ => Err(Status(nfsstat3::NFS3ERR_EXIST)),
     }
 }

@@ -27,8 +27,8 @@ pub(crate) struct Nfs3(pub Rc<Shared>);
 impl Caller {
     /// Attributes as they are told with an answer: what is known now, or nothing.
     async fn post(&self, ino: u64) -> post_op_attr {
-        let known = self.shared.client.getattr(ino).await.ok()?;
-        Some(self.told(&known.attr))
+        let attr = self.attr(ino).await.ok()?;
+        Some(self.told(&attr))
     }
 
     fn told(&self, attr: &Attr) -> fattr3 {

@@ -39,8 +39,10 @@ async fn looked_up(
         .lookup(dir.cred(), dir.ino, name)
         .await?;
     let entry = found.entry.ok_or(Status(nfsstat3::NFS3ERR_NOENT))?;
-    let attributes = caller.told(&entry.attr);
-    Ok((caller.handle(dir, entry.attr.ino), Some(attributes)))
+    // They may be left out: a name is not kept waiting for them.
+    let attributes = caller.attr_now(entry.attr).await.ok();
+    let attributes = attributes.map(|attr| caller.told(&attr));
+    Ok((caller.handle(dir, entry.attr.ino), attributes))
 }
 
 pub(super) async fn readlink(caller: Caller, args: READLINK3args) -> READLINK3res {
@@ -64,15 +66,13 @@ pub(super) async fn readlink(caller: Caller, args: READLINK3args) -> READLINK3re
 
 pub(super) async fn remove(caller: Caller, args: REMOVE3args) -> REMOVE3res {
     let dir = caller.changed(&args.object.dir).await;
-    let done = match &dir {
-        Ok(dir) => {
-            inodes::ask_back(&caller, dir, &args.object.name, None).await;
-            let client = &caller.shared.client;
-            let done = client.unlink(dir.cred(), dir.ino, &args.object.name).await;
-            done.map_err(Status::from)
-        }
-        Err(status) => Err(*status),
+    let done = async {
+        let (dir, name) = (dir.as_ref().map_err(|it| *it)?, &args.object.name);
+        let _changing = inodes::change(&caller, dir, name, None).await?;
+        let client = &caller.shared.client;
+        Ok::<(), Status>(client.unlink(dir.cred(), dir.ino, name).await?)
     };
+    let done = done.await;
     let dir_wcc = caller.wcc_of(&dir).await;
     match done {
         Ok(()) => REMOVE3res::NFS3_OK(REMOVE3resok { dir_wcc }),
@@ -114,8 +114,10 @@ pub(super) async fn rename(caller: Caller, args: RENAME3args) -> RENAME3res {
             to.as_ref().map_err(|it| *it)?,
         );
         beside(from, to)?;
-        inodes::ask_back(&caller, from, &args.from.name, None).await;
-        inodes::ask_back(&caller, to, &args.to.name, None).await;
+        let _changing = (
+            inodes::change(&caller, from, &args.from.name, None).await?,
+            inodes::change(&caller, to, &args.to.name, None).await?,
+        );
         let flags = RenameFlags::default();
         let client = &caller.shared.client;
         let done = client.rename(
@@ -155,7 +157,7 @@ pub(super) async fn link(caller: Caller, args: LINK3args) -> LINK3res {
             dir.as_ref().map_err(|it| *it)?,
         );
         beside(file, dir)?;
-        caller.shared.delegations.ask_back(file.ino, None).await;
+        let _changing = caller.shared.delegations.change(file.ino, None).await?;
         let client = &caller.shared.client;
         let linked = client.link(dir.cred(), file.ino, dir.ino, &args.link.name);
         Ok::<fattr3, Status>(caller.told(&linked.await?.attr))

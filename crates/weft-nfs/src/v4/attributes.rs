@@ -1,7 +1,7 @@
 //! Attributes of version 4 (RFC 8881, 5.6 to 5.8 and 6.2).
 
-use super::owners;
 use super::place::Subject;
+use super::{open_arguments, owners};
 use crate::attributes::{device_numbers, fits_time};
 use crate::handle::FILE_HANDLE_BYTES;
 use crate::io::TRANSFER_MAX;
@@ -24,7 +24,7 @@ const OWNER_BYTES: usize = 4 + 12;
 const ACE_BYTES: usize = 4 * 3 + 4 + 12;
 
 /// Attributes that are known here: their numbers, what they are good for, and bytes of a value at most.
-const KNOWN: [(u32, Use, usize); 48] = [
+const KNOWN: [(u32, Use, usize); 49] = [
     (FATTR4_SUPPORTED_ATTRS, Use::Told, 4 + 3 * 4),
     (FATTR4_TYPE, Use::Told, 4),
     (FATTR4_FH_EXPIRE_TYPE, Use::Told, 4),
@@ -78,6 +78,7 @@ const KNOWN: [(u32, Use, usize); 48] = [
     (FATTR4_SUPPATTR_EXCLCREAT, Use::Told, 4 + 3 * 4),
     // Of RFC 8276, which goes with minor version 2; others may ask all the same.
     (FATTR4_XATTR_SUPPORT, Use::Told, 4),
+    (open_arguments::NUMBER, Use::Told, open_arguments::BYTES),
 ];
 
 /// Attributes of the whole file system, for which it has to be asked.
@@ -303,6 +304,7 @@ fn encode_value(number: u32, subject: &Subject, beside: &Beside, out: &mut Encod
         }
         .encode(out),
         FATTR4_MOUNTED_ON_FILEID => out.u64(subject.mounted_on),
+        open_arguments::NUMBER => open_arguments::encode(out),
         _ => unreachable!("attribute {number} is not told"),
     }
 }

@@ -76,7 +76,7 @@ impl Back {
         env: &Env,
         session: SessionId,
         operation: nfs_cb_argop4,
-    ) -> Option<nfsstat4> {
+    ) -> Option<CB_COMPOUND4res> {
         let mut next = self.next.lock().await;
         for _ in 0..2 {
             let connection = self.connection.borrow().clone()?;
@@ -113,13 +113,13 @@ impl Back {
             match first {
                 Some(nfs_cb_resop4::OP_CB_SEQUENCE(CB_SEQUENCE4res::NFS4_OK(_))) => {
                     *next = next.wrapping_add(1);
-                    return Some(answer.status);
+                    return Some(answer);
                 }
                 // It had heard the call before, whose answer was lost.
                 Some(nfs_cb_resop4::OP_CB_SEQUENCE(CB_SEQUENCE4res::default(
                     nfsstat4::NFS4ERR_SEQ_MISORDERED | nfsstat4::NFS4ERR_SEQ_FALSE_RETRY,
                 ))) => *next = next.wrapping_add(1),
-                _ => return Some(answer.status),
+                _ => return Some(answer),
             }
         }
         None

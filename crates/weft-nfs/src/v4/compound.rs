@@ -267,6 +267,7 @@ impl Compound {
         if begun == Begun::NotKept {
             return Ok(Sequence::NotKept);
         }
+        self.caller.client = Some(session.client);
         self.session = Some(session);
         self.sequence = Some(args.clone());
         Ok(Sequence::GoOn)
@@ -417,6 +418,7 @@ impl Compound {
             OP_DESTROY_CLIENTID(args) => self.destroy_clientid(&args),
             OP_RECLAIM_COMPLETE(args) => self.reclaim_complete(&args),
             OP_BACKCHANNEL_CTL(args) => self.backchannel_ctl(&args),
+            OP_READ_PLUS(args) => self.read_plus(args).await,
             OP_SEEK(args) => self.seek(args).await,
             OP_ALLOCATE(args) => self.allocate(args).await,
             OP_DEALLOCATE(args) => self.deallocate(args).await,

@@ -6,6 +6,7 @@ use super::state::Right;
 use super::stateids::named;
 use super::status::Result;
 use crate::caller::Object;
+use crate::delegations::Kind;
 use crate::io::{self, TRANSFER_MAX};
 use weft_xdr::Xdr;
 use weft_xdr::nfs4::*;
@@ -37,8 +38,15 @@ impl Compound {
             Right::Open(open) if access == READ && open.may(WRITE) => {
                 io::check(&self.caller, object, &[libc::R_OK]).await?;
             }
-            Right::Delegation if access == READ => {}
-            Right::Open(_) | Right::Delegation => return Err(nfsstat4::NFS4ERR_OPENMODE.into()),
+            Right::Delegation(given) if access == READ && given.may_read => {}
+            // It was opened for writing only.
+            Right::Delegation(_) if access == READ => {
+                io::check(&self.caller, object, &[libc::R_OK, libc::X_OK]).await?;
+            }
+            Right::Delegation(given) if given.kind == Kind::Write => {}
+            Right::Open(_) | Right::Delegation(_) => {
+                return Err(nfsstat4::NFS4ERR_OPENMODE.into());
+            }
             Right::User if access == READ => {
                 io::check(&self.caller, object, &[libc::R_OK, libc::X_OK]).await?;
             }
@@ -48,10 +56,17 @@ impl Compound {
             Right::Open(open) => Some(open.as_ref()),
             _ => None,
         };
-        match self.state.denies(object.ino, access, open) {
-            true => Err(nfsstat4::NFS4ERR_LOCKED.into()),
-            false => Ok(()),
+        if self.state.denies(object.ino, access, open) {
+            return Err(nfsstat4::NFS4ERR_LOCKED.into());
         }
+        let client = self.client()?;
+        let delegations = &self.caller.shared.delegations;
+        match access {
+            READ => delegations.read(object.ino, Some(client)).await?,
+            // Others are asked before it is written, and not yet.
+            _ => delegations.note_heard(object.ino, client),
+        }
+        Ok(())
     }
 
     pub(super) async fn read(&mut self, args: READ4args) -> Result<()> {
@@ -72,8 +87,9 @@ impl Compound {
         let is_stable = args.stable != stable_how4::UNSTABLE4;
         let client = Some(self.client()?);
         let delegations = &self.caller.shared.delegations;
-        delegations.ask_back(object.ino, client).await;
+        let _changing = delegations.change(object.ino, client).await?;
         let count = io::write(&self.caller, object.ino, args.offset, data, is_stable).await?;
+        delegations.note_heard(object.ino, self.client()?);
         WRITE4resok {
             count,
             committed: match is_stable {
@@ -89,7 +105,10 @@ impl Compound {
     pub(super) async fn commit(&mut self) -> Result<()> {
         let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
         io::regular(&self.caller, &object).await?;
+        let (delegations, client) = (&self.caller.shared.delegations, self.client()?);
+        delegations.note_heard(object.ino, client);
         io::commit(&self.caller, object.ino).await?;
+        delegations.note_heard(object.ino, client);
         let writeverf = self.caller.shared.verifier.get();
         COMMIT4resok { writeverf }.encode(&mut self.out);
         Ok(())

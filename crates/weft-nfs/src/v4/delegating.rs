@@ -1,13 +1,43 @@
-//! Delegations, for reading: given with an OPEN, given back by DELEGRETURN (RFC 8881, 10.2 and 10.4).
+//! Delegations: given with an OPEN, given back by DELEGRETURN (RFC 8881, 10.2 and 10.4).
 
+use super::attributes::change_of;
+use super::calling::InHands;
 use super::compound::Compound;
-use super::opens::{Share, WRITE};
+use super::opens::{READ, Share, WRITE};
 use super::state::{Found, delegation_id};
 use super::stateids::{Named, named};
 use super::status::Result;
+use crate::delegations::{Delegation, Kind};
 use crate::files::Use;
 use bytes::Bytes;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_client::{FileLock, LockKind};
 use weft_xdr::nfs4::*;
+
+/// An open waits so long for the gateway to have the file alone, which others may have to give back what they have of it
+/// for; it is answered without a delegation then. Two ways to the metadata service and to those others take less.
+const ALONE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// What a client may be given that opens a file so, and wants this of delegations.
+fn wished(access: u32, want: u32) -> Option<Kind> {
+    match (
+        want & OPEN4_SHARE_ACCESS_WANT_DELEG_MASK,
+        access & WRITE != 0,
+    ) {
+        (OPEN4_SHARE_ACCESS_WANT_NO_DELEG | OPEN4_SHARE_ACCESS_WANT_CANCEL, _) => None,
+        // Who writes and keeps no more than what he has read is in his own way.
+        (OPEN4_SHARE_ACCESS_WANT_READ_DELEG, true) => None,
+        (_, true) => Some(Kind::Write),
+        // Who wants to write all the same is to open the file for it: then it is asked whether he may.
+        (_, false) => Some(Kind::Read),
+    }
+}
+
+/// Who opens a file once need not have it, and it costs something to give it; unless he says that he wants it.
+fn says_what_it_wants(share_access: u32) -> bool {
+    share_access & OPEN4_SHARE_ACCESS_WANT_DELEG_MASK != OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE
+}
 
 /// Why there is none, for who has asked for one.
 fn none(share_access: u32, why: open_none_delegation4) -> open_delegation4 {
@@ -23,60 +53,149 @@ fn none(share_access: u32, why: open_none_delegation4) -> open_delegation4 {
     }
 }
 
+/// A delegation, as the client is told of it. Who may use the file is asked of the gateway.
+fn told(given: &Delegation) -> open_delegation4 {
+    let stateid = delegation_id(given.client, given.number);
+    let permissions = nfsace4 {
+        r#type: ACE4_ACCESS_ALLOWED_ACE_TYPE,
+        flag: 0,
+        access_mask: 0,
+        who: Bytes::new(),
+    };
+    match given.kind {
+        Kind::Read => open_delegation4::OPEN_DELEGATE_READ(open_read_delegation4 {
+            stateid,
+            recall: false,
+            permissions,
+        }),
+        Kind::Write => open_delegation4::OPEN_DELEGATE_WRITE(open_write_delegation4 {
+            stateid,
+            recall: false,
+            // Room is not set aside, so a close is to find out whether there is any: all is to be written by then.
+            space_limit: nfs_space_limit4::NFS_LIMIT_SIZE(0),
+            permissions,
+        }),
+    }
+}
+
+/// A file that was opened.
+pub(super) struct Opened {
+    pub ino: u64,
+    pub handle: Bytes,
+    pub using: Use,
+    /// It was made for this: nobody can have locked anything of it.
+    pub is_new: bool,
+}
+
 impl Compound {
-    /// A delegation for who has opened a file for reading, if there is nothing against it: the client can be asked for
-    /// it, nobody has the file open for writing or has changed it lately, and the gateway itself has a lease on it.
+    /// A delegation for who has opened a file, if there is nothing against it: the client can be asked for it, nobody
+    /// has the file open or has wanted it lately in a way that does not go with it, and the gateway itself has a lease
+    /// that covers it.
     pub(super) async fn delegation(
         &self,
         (share, share_access): (Share, u32),
-        (ino, handle, using): (u64, Bytes, Use),
+        opened: Opened,
     ) -> Result<open_delegation4> {
         let client = self.client()?;
         let (state, shared) = (&self.state, &self.caller.shared);
-        let wanted = share_access & OPEN4_SHARE_ACCESS_WANT_DELEG_MASK;
-        let is_refused = matches!(
-            wanted,
-            OPEN4_SHARE_ACCESS_WANT_NO_DELEG | OPEN4_SHARE_ACCESS_WANT_CANCEL
-        );
         let resource = open_none_delegation4::WND4_RESOURCE(false);
-        if is_refused || share.access & WRITE != 0 || !state.can_call(client) {
-            return Ok(none(share_access, resource));
-        }
-        let known = shared.client.getattr(ino).await?;
-        // From here on nothing is waited for: the lease is there when the file is given.
-        let may_give = known.leased
-            && shared.delegations.may_give(ino)
-            && !state.is_written(ino)
-            && shared.delegations.of(ino, client).is_none();
-        if !may_give {
-            let contended = open_none_delegation4::WND4_CONTENTION(false);
-            return Ok(none(share_access, contended));
-        }
-        let Some(given) = state.delegate(client, (ino, using), &handle) else {
+        let Some(kind) = wished(share.access, share_access).filter(|_| state.can_call(client))
+        else {
             return Ok(none(share_access, resource));
         };
-        Ok(open_delegation4::OPEN_DELEGATE_READ(
-            open_read_delegation4 {
-                stateid: delegation_id(client, given.number),
-                recall: false,
-                // Who may read it is asked of the gateway.
-                permissions: nfsace4 {
-                    r#type: ACE4_ACCESS_ALLOWED_ACE_TYPE,
-                    flag: 0,
-                    access_mask: 0,
-                    who: Bytes::new(),
-                },
-            },
-        ))
+        if shared.delegations.of(opened.ino, client).is_some() {
+            let upgrade = why_no_delegation4::WND4_NOT_SUPP_UPGRADE;
+            return Ok(none(share_access, open_none_delegation4::default(upgrade)));
+        }
+        let contended = open_none_delegation4::WND4_CONTENTION(false);
+        // Asked first, and of all opens: the one after this may be the second.
+        let is_again = state.opens_again(client, opened.ino);
+        if !is_again && !says_what_it_wants(share_access) {
+            return Ok(none(share_access, resource));
+        }
+        if kind == Kind::Write && !self.is_alone(&opened).await? {
+            return Ok(none(share_access, contended));
+        }
+        // Told to the service before the client is: should this gateway die, others wait for the client.
+        let Some(keeping) = state.keep_file(client, opened.ino, kind).await else {
+            return Ok(none(share_access, resource));
+        };
+        let known = shared.client.getattr(opened.ino).await?;
+        // From here on nothing is waited for: the lease is there when the file is given.
+        if !self.is_free(opened.ino, kind, known.leased)? {
+            return Ok(none(share_access, contended));
+        }
+        let hands = InHands {
+            state: Rc::downgrade(state),
+            client,
+            number: 0,
+            behalf: keeping.behalf,
+            ino: opened.ino,
+            handle: opened.handle,
+            change: change_of(&known.attr),
+        };
+        let may_read = share.access & READ != 0;
+        let given = state.delegate((kind, may_read), (opened.ino, opened.using), hands);
+        Ok(match given {
+            Some(given) => {
+                keeping.goes_on();
+                told(&given)
+            }
+            None => none(share_access, resource),
+        })
     }
 
-    /// An open under a delegation, which the client has.
-    pub(super) fn check_delegation(&self, id: &stateid4) -> Result<()> {
+    /// Nobody is in the way of giving a file, as far as is known at this moment.
+    fn is_free(&self, ino: u64, kind: Kind, leased: bool) -> Result<bool> {
+        let (client, state, shared) = (self.client()?, &self.state, &self.caller.shared);
+        let is_ours = match kind {
+            Kind::Read => leased && !state.is_written(ino),
+            Kind::Write => shared.client.owns(ino) && !state.is_open_beside(ino, client),
+        };
+        let is_had = shared.delegations.of(ino, client).is_some();
+        Ok(is_ours && !is_had && shared.delegations.may_give(ino, kind))
+    }
+
+    /// The gateway has a file alone, and nobody has locked anything of it. It does not ask for that if others use the
+    /// file now, so as not to take turns with them.
+    async fn is_alone(&self, opened: &Opened) -> Result<bool> {
+        let (client, state, shared) = (self.client()?, &self.state, &self.caller.shared);
+        let is_in_use = state.is_open_beside(opened.ino, client)
+            || !shared.delegations.may_give(opened.ino, Kind::Write);
+        if is_in_use {
+            return Ok(false);
+        }
+        if !shared.client.owns(opened.ino) {
+            let known = shared.client.getattr(opened.ino).await?;
+            let owning = shared.client.own(opened.ino);
+            let is_had = known.leased
+                && matches!(
+                    state.env.timeout(ALONE_PATIENCE, owning).await,
+                    Ok(Ok(true))
+                );
+            if !is_had {
+                return Ok(false);
+            }
+        }
+        if opened.is_new {
+            return Ok(true);
+        }
+        // Whoever locks from now on is waited for by the metadata service until the gateway has given up the file.
+        let any = FileLock {
+            kind: LockKind::Exclusive as i32,
+            last: u64::MAX,
+            ..FileLock::default()
+        };
+        Ok(shared.client.getlk(opened.ino, any).await?.is_none())
+    }
+
+    /// What an open under a delegation, which the client has, needs no other right for. None: it has it not for that.
+    pub(super) fn open_under(&self, id: &stateid4) -> Result<Rc<Delegation>> {
         let Named::Of(name) = named(id, self.current_id.as_ref())? else {
             return Err(nfsstat4::NFS4ERR_BAD_STATEID.into());
         };
         match self.state.find(self.client()?, name)? {
-            Found::Delegation(_) => Ok(()),
+            Found::Delegation(given) => Ok(given),
             _ => Err(nfsstat4::NFS4ERR_BAD_STATEID.into()),
         }
     }
@@ -92,6 +211,36 @@ impl Compound {
                 Ok(())
             }
             _ => Err(nfsstat4::NFS4ERR_BAD_STATEID.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wished_goes_with_how_it_is_opened() {
+        let wants = [
+            (OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE, true, true),
+            (OPEN4_SHARE_ACCESS_WANT_READ_DELEG, true, false),
+            (OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG, true, true),
+            (OPEN4_SHARE_ACCESS_WANT_ANY_DELEG, true, true),
+            (OPEN4_SHARE_ACCESS_WANT_NO_DELEG, false, false),
+            (OPEN4_SHARE_ACCESS_WANT_CANCEL, false, false),
+        ];
+        for (want, reading, writing) in wants {
+            // What else is said of wants changes nothing.
+            for more in [0, OPEN4_SHARE_ACCESS_WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL] {
+                let read = reading.then_some(Kind::Read);
+                let write = writing.then_some(Kind::Write);
+                assert_eq!(wished(READ, want | more), read);
+                assert_eq!(wished(WRITE, want | more), write);
+                assert_eq!(wished(READ | WRITE, want | more), write);
+            }
+            let why = none(want, open_none_delegation4::WND4_CONTENTION(false));
+            let is_told = !matches!(why, open_delegation4::OPEN_DELEGATE_NONE);
+            assert_eq!(is_told, want != OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE);
         }
     }
 }

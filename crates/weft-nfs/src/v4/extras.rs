@@ -5,6 +5,7 @@ use super::opens::{READ, WRITE};
 use super::stateids::named;
 use super::status::Result;
 use crate::caller::Object;
+use crate::delegations::Changing;
 use crate::io::{regular, with_file};
 use bytes::Bytes;
 use weft_client::{Allocate, Errno, Seek, XattrFlags};
@@ -66,6 +67,7 @@ impl Compound {
         if length == 0 || offset.checked_add(length).is_none() {
             return Err(nfsstat4::NFS4ERR_INVAL.into());
         }
+        let _changing = self.changing(&object).await?;
         let client = self.caller.shared.client.clone();
         let done = with_file(&self.caller, object.ino, async |opened| {
             opened.note_written();
@@ -98,6 +100,7 @@ impl Compound {
         self.check_bytes(&from, id, READ).await?;
         let to = self.bytes_of(&args.ca_dst_stateid, WRITE).await?;
         regular(&self.caller, &to).await?;
+        let _changing = self.changing(&to).await?;
         let client = self.caller.shared.client.clone();
         let size = client.getattr(from.ino).await?.attr.size;
         let end = match args.ca_count {
@@ -139,6 +142,17 @@ impl Compound {
         Ok(())
     }
 
+    /// An object is about to be changed: other clients give it back.
+    async fn changing(&self, object: &Object) -> Result<Changing> {
+        let but = Some(self.client()?);
+        Ok(self
+            .caller
+            .shared
+            .delegations
+            .change(object.ino, but)
+            .await?)
+    }
+
     /// Whose extended attributes are asked for: files' and directories'.
     fn bearer(&self) -> Result<Object> {
         self.object(nfsstat4::NFS4ERR_NOTSUPP)
@@ -164,6 +178,7 @@ impl Compound {
             setxattr_option4::SETXATTR4_CREATE => XattrFlags::Create,
             setxattr_option4::SETXATTR4_REPLACE => XattrFlags::Replace,
         };
+        let _changing = self.changing(&object).await?;
         let client = &self.caller.shared.client;
         let before = self.change_at(object.ino).await;
         // A slice of all that came with it: it would keep that.
@@ -210,6 +225,7 @@ impl Compound {
     pub(super) async fn removexattr(&mut self, args: REMOVEXATTR4args) -> Result<()> {
         let object = self.changed()?;
         let name = xattr_name(&args.rxa_name)?;
+        let _changing = self.changing(&object).await?;
         let client = &self.caller.shared.client;
         let before = self.change_at(object.ino).await;
         client.removexattr(object.cred(), object.ino, &name).await?;

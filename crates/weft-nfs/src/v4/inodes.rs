@@ -7,6 +7,7 @@ use super::place::Place;
 use super::state::Right;
 use super::stateids::named;
 use super::status::Result;
+use crate::delegations::Kind;
 use crate::inodes::{self, rights};
 use weft_client::FileKind;
 use weft_xdr::Xdr;
@@ -76,16 +77,17 @@ impl Compound {
             let open = match &right {
                 Right::User => None,
                 Right::Open(open) if open.may(WRITE) => Some(open.as_ref()),
+                Right::Delegation(given) if given.kind == Kind::Write => None,
                 _ => return Err(nfsstat4::NFS4ERR_OPENMODE.into()),
             };
             if self.state.denies(object.ino, WRITE, open) {
                 return Err(nfsstat4::NFS4ERR_LOCKED.into());
             }
-            is_open = open.is_some();
+            is_open = !matches!(right, Right::User);
         }
         let client = Some(self.client()?);
         let delegations = &self.caller.shared.delegations;
-        delegations.ask_back(object.ino, client).await;
+        let _changing = delegations.change(object.ino, client).await?;
         inodes::set(&self.caller, &object, set, is_open).await?;
         let out = &mut self.out;
         out.vec(u32::MAX, &attrmask, |out, word| out.u32(*word));

@@ -6,13 +6,107 @@
 use super::locks::{Lock, Span, owner_hash};
 use super::opens::{Open, Share};
 use super::state::{State, file_lock};
-use std::rc::Rc;
+use crate::delegations::Kind;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 use weft_client::{Errno, LockKind, SetOpen};
 use weft_xdr::nfs4::nfsstat4;
 
 /// How often it is looked whether the session with the metadata service is another one.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Whose delegations are: no owner of opens is called so, for those have no NUL at their end.
+const DELEGATION: &[u8] = b"delegation\0";
+
+/// Files that clients have opened lately, at most: for each some 50 bytes.
+const RECENT_MAX: usize = 1 << 16;
+
+/// Which files were opened lately, and by which clients.
+#[derive(Default)]
+pub(super) struct Recent {
+    order: VecDeque<(u64, u64)>,
+    known: BTreeSet<(u64, u64)>,
+}
+
+impl Recent {
+    /// A client opens a file. True: it has before, not long ago.
+    fn note(&mut self, client: u64, ino: u64) -> bool {
+        if !self.known.insert((client, ino)) {
+            return true;
+        }
+        self.order.push_back((client, ino));
+        if self.order.len() > RECENT_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        false
+    }
+}
+
+/// The service knows that a client keeps a file; it does no more when this is dropped, unless the client has it.
+#[must_use]
+pub(super) struct KeptFile {
+    state: Weak<State>,
+    client: u64,
+    /// As whom the service knows the client.
+    pub behalf: u64,
+    ino: u64,
+    is_given: bool,
+}
+
+impl KeptFile {
+    /// The client has the file.
+    pub(super) fn goes_on(mut self) {
+        self.is_given = true;
+    }
+}
+
+impl Drop for KeptFile {
+    fn drop(&mut self) {
+        if !self.is_given
+            && let Some(state) = self.state.upgrade()
+        {
+            state.keep_file_no_more((self.client, self.behalf), self.ino);
+        }
+    }
+}
+
+/// What was taken over from another gateway, and is not noted here yet: dropped before, it is given up.
+#[must_use]
+pub(super) struct TakenOver {
+    state: Weak<State>,
+    open: SetOpen,
+    is_noted: bool,
+}
+
+impl TakenOver {
+    /// The open is noted here, and known to the service.
+    pub(super) fn noted(mut self, open: &Open, session: u64) {
+        open.kept_in.set(session);
+        self.is_noted = true;
+    }
+}
+
+impl Drop for TakenOver {
+    fn drop(&mut self) {
+        let Some(state) = self.state.upgrade().filter(|_| !self.is_noted) else {
+            return;
+        };
+        let nothing = SetOpen {
+            access: 0,
+            deny: 0,
+            reclaim: false,
+            ..self.open
+        };
+        state.env.clone().spawn("given up", async move {
+            if let Err(errno) = state.client().set_open(nothing).await {
+                tracing::info!(ino = nothing.ino, %errno, "what was given up is kept until this gateway's session ends");
+            }
+        });
+    }
+}
 
 /// An open file as the service is told of it. Nothing: it is not open any more.
 fn said(open: &Open, share: Share, reclaim: bool) -> SetOpen {
@@ -27,13 +121,25 @@ fn said(open: &Open, share: Share, reclaim: bool) -> SetOpen {
     }
 }
 
+/// What a client keeps of a file, as the service is told of it. 0: nothing any more.
+fn kept_file(behalf: u64, ino: u64, kept: u32) -> SetOpen {
+    SetOpen {
+        ino,
+        owner: owner_hash(behalf, DELEGATION),
+        behalf,
+        access: 0,
+        deny: 0,
+        kept,
+        reclaim: false,
+    }
+}
+
 impl State {
     /// An open that was noted here is told to the service, if others have to know of it.
     ///
     /// # Errors
-    /// SHARE_DENIED: somebody at another gateway has it open in a way that excludes this. RECLAIM_CONFLICT, RECLAIM_BAD:
-    /// the same, and what is to be reclaimed is not there.
-    pub(super) async fn keep_open(&self, open: &Open, reclaim: bool) -> Result<(), nfsstat4> {
+    /// SHARE_DENIED: somebody at another gateway has it open in a way that excludes this.
+    pub(super) async fn keep_open(&self, open: &Open) -> Result<(), nfsstat4> {
         let share = open.share();
         let must = share.deny != 0 || open.kept_in.get() != 0;
         if !must {
@@ -44,16 +150,14 @@ impl State {
             }
         }
         let before = open.kept_in.replace(self.session_for(open.ino));
-        match self.client().set_open(said(open, share, reclaim)).await {
+        match self.client().set_open(said(open, share, false)).await {
             Ok(()) => Ok(()),
             Err(errno) => {
                 open.kept_in.set(before);
-                Err(match (errno, reclaim) {
-                    (Errno(libc::EAGAIN), false) => nfsstat4::NFS4ERR_SHARE_DENIED,
-                    (Errno(libc::EAGAIN), true) => nfsstat4::NFS4ERR_RECLAIM_CONFLICT,
-                    (Errno(libc::ENOENT), _) => nfsstat4::NFS4ERR_RECLAIM_BAD,
-                    (Errno(libc::ESTALE), _) => nfsstat4::NFS4ERR_STALE,
-                    (Errno(libc::ENOLCK), _) => nfsstat4::NFS4ERR_SERVERFAULT,
+                Err(match errno {
+                    Errno(libc::EAGAIN) => nfsstat4::NFS4ERR_SHARE_DENIED,
+                    Errno(libc::ESTALE) => nfsstat4::NFS4ERR_STALE,
+                    Errno(libc::ENOLCK) => nfsstat4::NFS4ERR_SERVERFAULT,
                     _ => nfsstat4::NFS4ERR_DELAY,
                 })
             }
@@ -76,16 +180,17 @@ impl State {
         }
     }
 
-    /// Takes over a file without a name, that is kept for who had it open by way of another gateway.
+    /// Somebody opens again, by way of this gateway, what he had open by way of another one. Nothing of the file is looked at
+    /// before: it may be kept from all but him, and has perhaps no name any more.
     ///
     /// # Errors
-    /// The file is gone.
+    /// RECLAIM_BAD: what he denied nobody knows of. RECLAIM_CONFLICT: somebody else has come between. STALE.
     pub(super) async fn take_over(
-        &self,
+        self: &Rc<Self>,
         (behalf, owner): (u64, &[u8]),
         ino: u64,
         share: Share,
-    ) -> Result<(), Errno> {
+    ) -> Result<TakenOver, nfsstat4> {
         let open = SetOpen {
             ino,
             owner: owner_hash(behalf, owner),
@@ -95,7 +200,70 @@ impl State {
             kept: 0,
             reclaim: true,
         };
-        self.client().set_open(open).await
+        let taken = TakenOver {
+            state: Rc::downgrade(self),
+            open,
+            is_noted: false,
+        };
+        match self.client().set_open(open).await {
+            Ok(()) => Ok(taken),
+            Err(Errno(libc::EAGAIN)) => Err(nfsstat4::NFS4ERR_RECLAIM_CONFLICT),
+            Err(Errno(libc::ENOENT)) => Err(nfsstat4::NFS4ERR_RECLAIM_BAD),
+            Err(Errno(libc::ESTALE)) => Err(nfsstat4::NFS4ERR_STALE),
+            Err(_) => Err(nfsstat4::NFS4ERR_DELAY),
+        }
+    }
+
+    /// A client opens a file that it has opened not long ago.
+    pub(super) fn opens_again(&self, client: u64, ino: u64) -> bool {
+        self.recent.borrow_mut().note(client, ino)
+    }
+
+    /// The service is told that a client keeps a file: if this gateway dies nobody changes it, or looks at it, before
+    /// the client has been heard of. None: it cannot be told.
+    pub(super) async fn keep_file(
+        self: &Rc<Self>,
+        client: u64,
+        ino: u64,
+        kind: Kind,
+    ) -> Option<KeptFile> {
+        let kept = match kind {
+            Kind::Read => 1,
+            Kind::Write => 2,
+        };
+        let behalf = self.clients.borrow().behalf(client);
+        let said = kept_file(behalf, ino, kept);
+        let keeping = KeptFile {
+            state: Rc::downgrade(self),
+            client,
+            behalf,
+            ino,
+            is_given: false,
+        };
+        match self.client().set_open(said).await {
+            Ok(()) => Some(keeping),
+            Err(errno) => {
+                tracing::debug!(client, ino, %errno, "a file is not given to a client");
+                None
+            }
+        }
+    }
+
+    /// A client has a file no more.
+    pub(super) fn keep_file_no_more(self: &Rc<Self>, (client, behalf): (u64, u64), ino: u64) {
+        let said = kept_file(behalf, ino, 0);
+        let state = self.clone();
+        self.env.spawn("kept no more", async move {
+            // Given once more meanwhile, it is kept for that.
+            if state.has_file(client, ino) {
+                return;
+            }
+            if let Err(errno) = state.client().set_open(said).await
+                && errno != Errno(libc::ESTALE)
+            {
+                tracing::info!(client, ino, %errno, "a file stays kept for a client until this gateway's session ends");
+            }
+        });
     }
 
     /// Locks what the same owner had locked by way of another gateway.
@@ -127,7 +295,7 @@ impl State {
         let (state, env) = (self.clone(), self.env.clone());
         let telling = async move {
             for open in untold {
-                if let Err(status) = state.keep_open(&open, false).await {
+                if let Err(status) = state.keep_open(&open).await {
                     let ino = open.ino;
                     tracing::debug!(ino, ?status, "an open file is not known to the service");
                 }

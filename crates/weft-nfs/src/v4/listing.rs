@@ -118,6 +118,7 @@ impl Compound {
 
     async fn entry(&self, dir: &Object, entry: &DirEntry, plus: bool) -> Entry {
         let attr = match &entry.known {
+            Some(known) if plus => self.caller.attr_now(known.attr).await,
             Some(known) => Ok(known.attr),
             // Nobody asks for more than the number.
             None if !plus => Ok(Attr {
@@ -125,10 +126,7 @@ impl Compound {
                 kind: entry.kind as i32,
                 ..Attr::default()
             }),
-            None => {
-                let known = self.caller.shared.client.getattr(entry.ino).await;
-                known.map(|known| known.attr)
-            }
+            None => self.caller.attr(entry.ino).await,
         };
         let object = Object {
             ino: entry.ino,
@@ -138,7 +136,7 @@ impl Compound {
         Entry {
             cookie: entry.cookie,
             name: entry.name.clone(),
-            subject: subject.map_err(|errno| Fail::from(errno).status()),
+            subject: subject.map_err(|status| Fail::from(status).status()),
         }
     }
 

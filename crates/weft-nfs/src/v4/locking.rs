@@ -15,9 +15,12 @@ use weft_client::{Errno, FileKind, FileLock, LockKind};
 use weft_xdr::Xdr;
 use weft_xdr::nfs4::*;
 
-/// Who says that he would wait for a lock waits here for so long before he is refused, and asks again: clients let
-/// seconds pass between one attempt and the next. Calls may take that long: clients wait a minute and more for each.
-const WAIT: Duration = Duration::from_secs(10);
+/// Who says that he would wait for a lock waits here for so long before he is refused, and is told when it is free
+/// (`waiting.rs`): most locks are held for less, and cost one call then.
+const WAIT: Duration = Duration::from_secs(2);
+/// Who cannot be called waits here longer, and asks again: clients let seconds pass between one attempt and the next.
+/// Calls may take that long: clients wait a minute and more for each.
+const WAIT_UNTOLD: Duration = Duration::from_secs(10);
 
 fn kind_of(r#type: nfs_lock_type4) -> LockKind {
     match r#type {
@@ -102,6 +105,8 @@ impl Compound {
             self.check_reclaimed()?;
         }
         let (lock, is_new) = self.locker(&object, &args.locker)?;
+        let delegations = &self.caller.shared.delegations;
+        delegations.note_heard(object.ino, lock.open.client);
         let kind = kind_of(args.locktype);
         let needs = match kind {
             LockKind::Exclusive => WRITE,
@@ -157,10 +162,16 @@ impl Compound {
         let client = &self.caller.shared.client;
         let wanted = file_lock((lock.hash, lock.behalf), span, kind_of(r#type));
         let would_wait = matches!(r#type, nfs_lock_type4::READW_LT | nfs_lock_type4::WRITEW_LT);
+        let can_be_told = self.state.can_call(lock.open.client);
+        let wait = match can_be_told {
+            true => WAIT,
+            false => WAIT_UNTOLD,
+        };
+        let key = (lock.open.client, object.ino, lock.owner.clone());
         let session = self.session.as_ref().filter(|_| would_wait);
         let waits = session.and_then(|session| session.wait());
         let locking = client.setlk(object.cred(), object.ino, wanted, waits.is_some());
-        let locked = match self.state.env.timeout(WAIT, locking).await {
+        let locked = match self.state.env.timeout(wait, locking).await {
             Ok(locked) => locked,
             Err(_) => Err(Errno(libc::EAGAIN)),
         };
@@ -170,20 +181,31 @@ impl Compound {
             Err(Errno(libc::EAGAIN | libc::EACCES)) => {
                 let other = client.getlk(object.ino, wanted).await?;
                 return Err(match other {
-                    Some(other) => self.denied(object.ino, &other),
+                    Some(other) => {
+                        if would_wait && can_be_told {
+                            let handle = self.caller.sealed(object.export, object.ino);
+                            self.state.watch_lock(key, wanted, handle);
+                        }
+                        self.denied(object.ino, &other)
+                    }
                     // It went just now: to ask again may succeed.
                     None => nfsstat4::NFS4ERR_DELAY.into(),
                 });
             }
             Err(errno) => return Err(errno.into()),
         }
+        self.state.watch_no_more(&key);
         self.taken(lock, span, kind_of(r#type)).await
     }
 
     pub(super) async fn lockt(&mut self, args: LOCKT4args) -> Result<()> {
         let object = self.lockable().await?;
         let span = Span::of(args.offset, args.length)?;
-        let behalf = self.state.clients.borrow().behalf(self.client()?);
+        let client = self.client()?;
+        // Who has the file for writing locks by himself.
+        let delegations = &self.caller.shared.delegations;
+        delegations.read(object.ino, Some(client)).await?;
+        let behalf = self.state.clients.borrow().behalf(client);
         let hash = owner_hash(behalf, &args.owner.owner);
         let wanted = file_lock((hash, behalf), span, kind_of(args.locktype));
         match self.caller.shared.client.getlk(object.ino, wanted).await? {

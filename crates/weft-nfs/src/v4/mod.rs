@@ -2,6 +2,7 @@
 
 mod attributes;
 mod back;
+mod calling;
 mod clients;
 mod compound;
 mod data;
@@ -14,14 +15,17 @@ mod listing;
 mod locking;
 mod locks;
 mod names;
+mod open_arguments;
 mod opening;
 mod opens;
 mod owners;
 mod place;
 mod sessions;
+mod sparse;
 mod state;
 mod stateids;
 mod status;
+mod waiting;
 
 use crate::caller::Caller;
 use crate::exports::Origin;
@@ -119,6 +123,7 @@ impl Program for Nfs4 {
                     shared: self.shared.clone(),
                     from: Origin::of(connection.peer()),
                     credential: call.credential,
+                    client: None,
                 };
                 let (state, arguments) = (self.state.clone(), call.arguments);
                 let work = compound::serve(state, (caller, connection.clone()), arguments, to);

@@ -6,6 +6,7 @@ use super::place::{Place, check_name};
 use super::status::Result;
 use crate::attributes::rdev_of;
 use crate::caller::Object;
+use crate::delegations::Changing;
 use crate::inodes;
 use weft_client::{Errno, FileKind, RenameFlags};
 use weft_xdr::nfs4::*;
@@ -90,10 +91,9 @@ impl Compound {
     }
 
     /// What a name stands for is about to be changed: other clients give it back.
-    async fn ask_back(&self, dir: &Object, name: &[u8]) -> Result<()> {
+    async fn change(&self, dir: &Object, name: &[u8]) -> Result<Option<Changing>> {
         let but = Some(self.client()?);
-        inodes::ask_back(&self.caller, dir, name, but).await;
-        Ok(())
+        Ok(inodes::change(&self.caller, dir, name, but).await?)
     }
 
     /// Where the changes of an inode stand.
@@ -167,7 +167,7 @@ impl Compound {
         self.check_directory().await?;
         let dir = self.changed()?;
         check_name(&args.target)?;
-        self.ask_back(&dir, &args.target).await?;
+        let _changing = self.change(&dir, &args.target).await?;
         let before = self.change_at(dir.ino).await;
         let client = &self.caller.shared.client;
         match client.unlink(dir.cred(), dir.ino, &args.target).await {
@@ -186,8 +186,10 @@ impl Compound {
         check_name(&args.newname)?;
         beside(&from, &to)?;
         let client = self.caller.shared.client.clone();
-        self.ask_back(&from, &args.oldname).await?;
-        self.ask_back(&to, &args.newname).await?;
+        let _changing = (
+            self.change(&from, &args.oldname).await?,
+            self.change(&to, &args.newname).await?,
+        );
         let before = (self.change_at(from.ino).await, self.change_at(to.ino).await);
         let flags = RenameFlags::default();
         let cred = to.cred();
@@ -232,7 +234,7 @@ impl Compound {
             return Err(nfsstat4::NFS4ERR_ISDIR.into());
         }
         let delegations = &self.caller.shared.delegations;
-        delegations.ask_back(file.ino, Some(self.client()?)).await;
+        let _changing = delegations.change(file.ino, Some(self.client()?)).await?;
         let before = self.change_at(dir.ino).await;
         client
             .link(dir.cred(), file.ino, dir.ino, &args.newname)

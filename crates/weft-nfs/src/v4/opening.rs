@@ -2,6 +2,7 @@
 
 use super::attributes::set_of;
 use super::compound::Compound;
+use super::delegating::Opened;
 use super::names::verifier_attributes;
 use super::opens::{READ, Share, WRITE};
 use super::place::{Place, check_name};
@@ -9,7 +10,9 @@ use super::state::Found;
 use super::stateids::{INVALID, Named, named};
 use super::status::{Fail, Result};
 use crate::caller::Object;
+use crate::delegations::{Delegation, Kind};
 use crate::inodes::{self, is_made_by, new_file, there, times_of};
+use std::rc::Rc;
 use weft_client::{Attr, Errno, FileKind, SetAttr, SetTime};
 use weft_xdr::Xdr;
 use weft_xdr::nfs4::*;
@@ -55,13 +58,12 @@ impl Compound {
         let share = share_of(&args)?;
         let client = self.client()?;
         let place = self.place()?.clone();
-        let mut before = 0;
-        let mut is_taken_over = false;
+        let (mut before, mut under, mut taken) = (0, None, None);
         let (opening, dir) = match &args.claim {
             open_claim4::CLAIM_NULL(name)
             | open_claim4::CLAIM_DELEGATE_CUR(open_claim_delegate_cur4 { file: name, .. }) => {
                 if let open_claim4::CLAIM_DELEGATE_CUR(claim) = &args.claim {
-                    self.check_delegation(&claim.delegate_stateid)?;
+                    under = Some(self.open_under(&claim.delegate_stateid)?);
                 }
                 check_name(name)?;
                 self.check_reclaimed()?;
@@ -78,7 +80,7 @@ impl Compound {
             }
             open_claim4::CLAIM_FH | open_claim4::CLAIM_DELEG_CUR_FH(_) => {
                 if let open_claim4::CLAIM_DELEG_CUR_FH(id) = &args.claim {
-                    self.check_delegation(id)?;
+                    under = Some(self.open_under(id)?);
                 }
                 self.check_reclaimed()?;
                 let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
@@ -100,9 +102,9 @@ impl Compound {
                     return Err(nfsstat4::NFS4ERR_NO_GRACE.into());
                 }
                 let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
-                is_taken_over = self
-                    .reclaim_nameless(&object, &args.owner.owner, share)
-                    .await?;
+                let behalf = self.state.clients.borrow().behalf(client);
+                let of = (behalf, &args.owner.owner[..]);
+                taken = Some(self.state.take_over(of, object.ino, share).await?);
                 let ino = object.ino;
                 let opening = Opening {
                     object,
@@ -121,26 +123,40 @@ impl Compound {
         };
         let object = &opening.object;
         let reclaims = matches!(args.claim, open_claim4::CLAIM_PREVIOUS(_));
+        let is_under = under.is_some();
+        let shared = self.caller.shared.clone();
         if !opening.is_new {
             self.check_openable(object).await?;
-            match reclaims {
-                true => self.check_access_again(object, share).await?,
-                false => self.check_access(object, share).await?,
+            // Who has the file has opened it by himself before: whether he might was asked then.
+            let may_all = |given: Rc<Delegation>| {
+                given.ino == object.ino && (given.kind == Kind::Write || share.access & WRITE == 0)
+            };
+            match (reclaims, under.is_some_and(may_all)) {
+                (true, _) => self.check_access_again(object, share).await?,
+                (false, true) => {}
+                (false, false) => self.check_access(object, share).await?,
             }
         }
-        let shared = self.caller.shared.clone();
-        if share.access & WRITE != 0 || opening.size.is_some() {
-            shared.delegations.ask_back(object.ino, Some(client)).await;
-        }
         let using = shared.files.get(object.ino).await?;
+        // From here to where the open is noted nothing else is waited for: nobody is given the file between.
+        let changing = match share.access & WRITE != 0 || opening.size.is_some() {
+            true => Some(shared.delegations.change(object.ino, Some(client)).await?),
+            false => {
+                shared.delegations.read(object.ino, Some(client)).await?;
+                None
+            }
+        };
+        shared.delegations.note_heard(object.ino, client);
         let owner = &args.owner.owner;
         let (open, novelty) = self
             .state
             .open((client, owner), share, (object.ino, using))?;
-        if is_taken_over {
-            open.kept_in.set(self.state.session_for(open.ino));
+        if let Some(taken) = taken {
+            taken.noted(&open, self.state.session_for(open.ino));
         }
-        if let Err(status) = self.state.keep_open(&open, reclaims).await {
+        // Under a delegation the gateway has its lease, perhaps as long only as this open is waited for.
+        let is_covered = reclaims || is_under && open.share().deny == 0 && open.kept_in.get() == 0;
+        if !is_covered && let Err(status) = self.state.keep_open(&open).await {
             self.state.undo_open(&open, (share, novelty)).await?;
             return Err(status.into());
         }
@@ -156,12 +172,16 @@ impl Compound {
                 return Err(status.into());
             }
         }
+        drop(changing);
         let stateid = open.stateid();
         let using = shared.files.get(object.ino).await?;
-        let handle = self.caller.handle_of(&Place::Object(object.clone()));
-        let delegation = self
-            .delegation((share, args.share_access), (object.ino, handle, using))
-            .await?;
+        let opened = Opened {
+            ino: object.ino,
+            handle: self.caller.handle_of(&Place::Object(object.clone())),
+            using,
+            is_new: opening.is_new,
+        };
+        let delegation = self.delegation((share, args.share_access), opened).await?;
         // By a change of the directory clients learn that the file is theirs.
         let mut cinfo = self.change_info(dir, before).await;
         if !opening.is_new {
@@ -170,7 +190,7 @@ impl Compound {
         OPEN4resok {
             stateid: stateid.clone(),
             cinfo,
-            rflags: OPEN4_RESULT_LOCKTYPE_POSIX,
+            rflags: OPEN4_RESULT_LOCKTYPE_POSIX | OPEN4_RESULT_MAY_NOTIFY_LOCK,
             attrset: opening.set,
             delegation,
         }
@@ -188,23 +208,6 @@ impl Compound {
             FileKind::Directory => Err(nfsstat4::NFS4ERR_ISDIR.into()),
             FileKind::Symlink => Err(nfsstat4::NFS4ERR_SYMLINK.into()),
             _ => Err(nfsstat4::NFS4ERR_WRONG_TYPE.into()),
-        }
-    }
-
-    /// A file without a name is kept for who had it open by way of another gateway: from now on by this one. False: it
-    /// has a name.
-    async fn reclaim_nameless(&self, object: &Object, owner: &[u8], share: Share) -> Result<bool> {
-        let known = self.caller.shared.client.getattr(object.ino).await;
-        let is_there = known.is_ok_and(|known| known.attr.nlink > 0);
-        if is_there {
-            return Ok(false);
-        }
-        let behalf = self.state.clients.borrow().behalf(self.client()?);
-        let of = (behalf, owner);
-        match self.state.take_over(of, object.ino, share).await {
-            Ok(()) => Ok(true),
-            Err(Errno(libc::ENOENT | libc::EAGAIN)) => Err(nfsstat4::NFS4ERR_RECLAIM_BAD.into()),
-            Err(errno) => Err(errno.into()),
         }
     }
 
@@ -373,7 +376,7 @@ impl Compound {
     }
 
     /// The open that an operation on opens names.
-    fn named_open(&self, id: &stateid4) -> Result<std::rc::Rc<super::opens::Open>> {
+    fn named_open(&self, id: &stateid4) -> Result<Rc<super::opens::Open>> {
         let ino = self.object(nfsstat4::NFS4ERR_BAD_STATEID)?.ino;
         let Named::Of(name) = named(id, self.current_id.as_ref())? else {
             return Err(nfsstat4::NFS4ERR_BAD_STATEID.into());

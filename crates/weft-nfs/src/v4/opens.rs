@@ -180,6 +180,12 @@ impl Opens {
             .any(|open| open.share.get().deny & access != 0)
     }
 
+    /// Another client than this one has it open.
+    pub(super) fn is_open_beside(&self, ino: u64, client: u64) -> bool {
+        let mut opens = self.0.get(&ino).into_iter().flatten();
+        opens.any(|open| open.client != client)
+    }
+
     /// Somebody has it open for writing.
     pub(super) fn are_writing(&self, ino: u64) -> bool {
         let mut opens = self.0.get(&ino).into_iter().flatten();

@@ -249,7 +249,7 @@ impl Caller {
         match place {
             Place::Way(way) => Ok(self.subject_of_way(way)),
             Place::Object(object) => {
-                let attr = self.shared.client.getattr(object.ino).await?.attr;
+                let attr = self.attr(object.ino).await?;
                 Ok(self.subject(object, attr))
             }
         }

@@ -1,11 +1,14 @@
 //! What a gateway knows of its clients: sessions, opens, locks, and until when.
 
+use super::calling::InHands;
 use super::clients::Clients;
+use super::kept::Recent;
 use super::locks::{Lock, Span};
 use super::opens::{Novelty, Open, Opens, Share};
 use super::sessions::{Session, SessionId};
 use super::stateids::{Name, Named};
-use crate::delegations::{Delegation, Delegations};
+use super::waiting::LockWaiters;
+use crate::delegations::{Delegation, Delegations, Gift, Kind};
 use crate::files::Use;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -15,8 +18,7 @@ use std::time::Duration;
 use weft_client::{Client, Cred, Errno, FileLock};
 use weft_env::{Env, Mono};
 use weft_xdr::nfs4::{
-    CB_RECALL4args, SEQ4_STATUS_CB_PATH_DOWN_SESSION, SEQ4_STATUS_RECALLABLE_STATE_REVOKED,
-    nfs_cb_argop4, nfsstat4, stateid4,
+    SEQ4_STATUS_CB_PATH_DOWN_SESSION, SEQ4_STATUS_RECALLABLE_STATE_REVOKED, nfsstat4, stateid4,
 };
 
 /// How often it is looked who has not been heard of.
@@ -77,13 +79,14 @@ pub(super) enum Right {
     /// None but the user's own.
     User,
     Open(Rc<Open>),
-    Delegation,
+    Delegation(Rc<Delegation>),
 }
 
 /// All that a gateway keeps of clients of version 4.
 pub(crate) struct State {
     pub(super) env: Env,
-    client: Rc<Client>,
+    pub(super) client: Rc<Client>,
+    pub(super) lock_waiters: LockWaiters,
     delegations: Rc<Delegations>,
     pub(super) lease: Duration,
     /// Drawn when the gateway started.
@@ -93,6 +96,7 @@ pub(crate) struct State {
     next_session: Cell<u32>,
     held: RefCell<BTreeMap<u64, Held>>,
     opens: RefCell<Opens>,
+    pub(super) recent: RefCell<Recent>,
 }
 
 /// A call of a client that is being done: as long as there is one, the client has been heard of.
@@ -120,6 +124,7 @@ impl State {
         let state = Rc::new(State {
             env: env.clone(),
             client: client.clone(),
+            lock_waiters: LockWaiters::default(),
             delegations: delegations.clone(),
             lease,
             instance,
@@ -128,6 +133,7 @@ impl State {
             next_session: Cell::new(1),
             held: RefCell::default(),
             opens: RefCell::default(),
+            recent: RefCell::default(),
         });
         state.watch_sessions();
         let of = Rc::downgrade(&state);
@@ -423,6 +429,9 @@ impl State {
         }
         if let Some(delegation) = held.delegations.get(&name.number) {
             name.check(DELEGATION_SEQID)?;
+            if delegation.session != self.session_for(delegation.ino) {
+                self.delegations.lost(delegation);
+            }
             return match delegation.is_revoked() {
                 true => Err(nfsstat4::NFS4ERR_DELEG_REVOKED),
                 false => Ok(Found::Delegation(delegation.clone())),
@@ -462,7 +471,7 @@ impl State {
                 self.check_lock(&lock)?;
                 Right::Open(lock.open.clone())
             }
-            Found::Delegation(_) => Right::Delegation,
+            Found::Delegation(delegation) => Right::Delegation(delegation),
         })
     }
 
@@ -480,45 +489,45 @@ impl State {
         flags
     }
 
-    /// Gives a file to a client, which `using` keeps open, if the gateway may. `handle`: of the file.
+    /// Gives a file to a client, which `using` keeps open, if it may hold more. `hands`: the way to it; which number it
+    /// has there is not yet known.
     pub(super) fn delegate(
-        self: &Rc<Self>,
-        client: u64,
+        &self,
+        (kind, may_read): (Kind, bool),
         (ino, using): (u64, Use),
-        handle: &Bytes,
+        mut hands: InHands,
     ) -> Option<Rc<Delegation>> {
+        let client = hands.client;
         let mut all = self.held.borrow_mut();
         let held = all.get_mut(&client)?;
         let number = held.number().ok()?;
-        let (state, handle) = (Rc::downgrade(self), handle.clone());
-        let ask = move || {
-            if let Some(state) = state.upgrade() {
-                state.recall((client, number), handle.clone());
-            }
+        hands.number = number;
+        let gift = Gift {
+            ino,
+            client,
+            number,
+            kind,
+            session: self.session_for(ino),
+            may_read,
         };
-        let delegation = Delegation::new((ino, client, number), using, Box::new(ask));
+        let delegation = Delegation::new(gift, using, Box::new(hands));
         held.delegations.insert(number, delegation.clone());
         self.delegations.give(&delegation);
         Some(delegation)
     }
 
-    /// Asks a client for a file.
-    fn recall(&self, (client, number): (u64, u32), fh: Bytes) {
-        let sessions = self.sessions.borrow();
-        let mut of_client = sessions.values().filter(|it| it.client == client);
-        let Some(session) = of_client.find(|it| it.back.is_up()).cloned() else {
-            return;
-        };
-        let recall = nfs_cb_argop4::OP_CB_RECALL(CB_RECALL4args {
-            stateid: delegation_id(client, number),
-            truncate: false,
-            fh,
-        });
-        let env = self.env.clone();
-        self.env.spawn("recall", async move {
-            let answer = session.back.call(&env, session.id, recall).await;
-            tracing::debug!(client, number, ?answer, "a client was asked for a file");
-        });
+    /// A client has a file.
+    pub(super) fn has_file(&self, client: u64, ino: u64) -> bool {
+        self.delegations.of(ino, client).is_some()
+    }
+
+    /// A client has not given back, or lost, what it was given.
+    pub(super) fn has_in_hands(&self, client: u64, number: u32) -> bool {
+        let held = self.held.borrow();
+        let given = held
+            .get(&client)
+            .and_then(|held| held.delegations.get(&number));
+        given.is_some_and(|given| !given.is_revoked())
     }
 
     /// A client gives a file back, or has learned that it has it no more.
@@ -536,11 +545,21 @@ impl State {
         }
     }
 
-    /// A client can be called.
-    pub(super) fn can_call(&self, client: u64) -> bool {
+    /// A session of a client's by which it can be called.
+    pub(super) fn session_back(&self, client: u64) -> Option<Rc<Session>> {
         let sessions = self.sessions.borrow();
         let mut of_client = sessions.values().filter(|it| it.client == client);
-        of_client.any(|it| it.back.is_up())
+        of_client.find(|it| it.back.is_up()).cloned()
+    }
+
+    /// A client can be called.
+    pub(super) fn can_call(&self, client: u64) -> bool {
+        self.session_back(client).is_some()
+    }
+
+    /// Another client than this one has the file open.
+    pub(super) fn is_open_beside(&self, ino: u64, client: u64) -> bool {
+        self.opens.borrow().is_open_beside(ino, client)
     }
 
     /// Somebody has the file open for writing.

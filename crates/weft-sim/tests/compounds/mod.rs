@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use crate::gates::{Gate, user};
+use crate::group::MS;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
@@ -18,12 +19,66 @@ pub const ANONYMOUS: stateid4 = stateid4 {
     other: [0; 12],
 };
 
-/// What a client is called for: files that it is asked to give back.
+/// What a client is called for, and what it says.
 #[derive(Default)]
-pub struct Asked(pub RefCell<Vec<CB_RECALL4args>>);
+pub struct Asked {
+    /// Files that it is asked to give back.
+    pub recalls: RefCell<Vec<CB_RECALL4args>>,
+    /// Locks that it is told are free.
+    pub freed: RefCell<Vec<CB_NOTIFY_LOCK4args>>,
+    /// Where the changes of what it keeps stand, and how large that is. None: it does not say.
+    pub kept: Cell<Option<(u64, u64)>>,
+    /// So many more times it does not know of what it is asked to give back.
+    pub unknown: Cell<u32>,
+    /// How often it was asked what it keeps.
+    pub looks: Cell<u32>,
+}
+
+impl Asked {
+    fn answer(&self, asked: &nfs_cb_argop4) -> (nfsstat4, nfs_cb_resop4) {
+        let ok = nfsstat4::NFS4_OK;
+        match asked {
+            nfs_cb_argop4::OP_CB_RECALL(_) if self.unknown.get() > 0 => {
+                self.unknown.set(self.unknown.get() - 1);
+                let status = nfsstat4::NFS4ERR_BADHANDLE;
+                let done = CB_RECALL4res { status };
+                (status, nfs_cb_resop4::OP_CB_RECALL(done))
+            }
+            nfs_cb_argop4::OP_CB_RECALL(recall) => {
+                self.recalls.borrow_mut().push(recall.clone());
+                let done = CB_RECALL4res { status: ok };
+                (ok, nfs_cb_resop4::OP_CB_RECALL(done))
+            }
+            nfs_cb_argop4::OP_CB_NOTIFY_LOCK(freed) => {
+                self.freed.borrow_mut().push(freed.clone());
+                let done = CB_NOTIFY_LOCK4res { cnlr_status: ok };
+                (ok, nfs_cb_resop4::OP_CB_NOTIFY_LOCK(done))
+            }
+            nfs_cb_argop4::OP_CB_GETATTR(_) => {
+                self.looks.set(self.looks.get() + 1);
+                let Some((change, size)) = self.kept.get() else {
+                    let unknown = nfsstat4::NFS4ERR_BADHANDLE;
+                    let done = CB_GETATTR4res::default(unknown);
+                    return (unknown, nfs_cb_resop4::OP_CB_GETATTR(done));
+                };
+                let mut values = Encoder::default();
+                values.u64(change);
+                values.u64(size);
+                let done = CB_GETATTR4res::NFS4_OK(CB_GETATTR4resok {
+                    obj_attributes: fattr4 {
+                        attrmask: vec![1 << FATTR4_CHANGE | 1 << FATTR4_SIZE],
+                        attr_vals: values.joined(),
+                    },
+                });
+                (ok, nfs_cb_resop4::OP_CB_GETATTR(done))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
 
 /// A client's own program.
-pub struct Callback(pub Rc<Asked>);
+struct Callback(Rc<Asked>);
 
 impl Program for Callback {
     fn number(&self) -> u32 {
@@ -36,16 +91,12 @@ impl Program for Callback {
 
     fn call(&self, _connection: &Connection, call: Call, replier: Replier) {
         replier.serve::<CB_COMPOUND>(call, |arguments| {
-            let [
-                nfs_cb_argop4::OP_CB_SEQUENCE(sequence),
-                nfs_cb_argop4::OP_CB_RECALL(recall),
-            ] = &arguments.argarray[..]
-            else {
+            let [nfs_cb_argop4::OP_CB_SEQUENCE(sequence), asked] = &arguments.argarray[..] else {
                 panic!("{arguments:?}")
             };
             // That of the client's own calls.
             assert_eq!(arguments.minorversion, MINOR);
-            self.0.0.borrow_mut().push(recall.clone());
+            let (status, answer) = self.0.answer(asked);
             let sequence = CB_SEQUENCE4resok {
                 csr_sessionid: sequence.csa_sessionid,
                 csr_sequenceid: sequence.csa_sequenceid,
@@ -54,13 +105,11 @@ impl Program for Callback {
                 csr_target_highest_slotid: 0,
             };
             CB_COMPOUND4res {
-                status: nfsstat4::NFS4_OK,
+                status,
                 tag: arguments.tag,
                 resarray: vec![
                     nfs_cb_resop4::OP_CB_SEQUENCE(CB_SEQUENCE4res::NFS4_OK(sequence)),
-                    nfs_cb_resop4::OP_CB_RECALL(CB_RECALL4res {
-                        status: nfsstat4::NFS4_OK,
-                    }),
+                    answer,
                 ],
             }
         });
@@ -289,7 +338,7 @@ impl Nfs4 {
         self.read(&file, &ANONYMOUS, 0, 1).await.unwrap();
         let open = OP_OPEN(OPEN4args {
             seqid: 0,
-            share_access: OPEN4_SHARE_ACCESS_READ,
+            share_access: OPEN4_SHARE_ACCESS_READ | OPEN4_SHARE_ACCESS_WANT_ANY_DELEG,
             share_deny: 0,
             owner: state_owner4 {
                 clientid: self.client,
@@ -313,6 +362,88 @@ impl Nfs4 {
                 Some((found.object.clone(), given.stateid.clone()))
             }
             _ => None,
+        }
+    }
+
+    /// Opens a file, wanting this of delegations; what it has of it then is for [`Nfs4::close`] too.
+    pub async fn open_wanting(
+        &self,
+        dir: &Bytes,
+        name: &str,
+        access: u32,
+        openhow: openflag4,
+    ) -> (Bytes, stateid4, open_delegation4) {
+        let open = OP_OPEN(OPEN4args {
+            seqid: 0,
+            share_access: access,
+            share_deny: 0,
+            owner: state_owner4 {
+                clientid: self.client,
+                owner: Bytes::from_static(b"wants"),
+            },
+            openhow,
+            claim: open_claim4::CLAIM_NULL(name.to_owned().into()),
+        });
+        let done = self.does(vec![put(dir), open, OP_GETFH]).await.unwrap();
+        let [
+            _,
+            nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened)),
+            nfs_resop4::OP_GETFH(GETFH4res::NFS4_OK(found)),
+        ] = &done[..]
+        else {
+            panic!("{done:?}")
+        };
+        (
+            found.object.clone(),
+            opened.stateid.clone(),
+            opened.delegation.clone(),
+        )
+    }
+
+    /// Makes a file, has it for writing, and closes it: the file, and what it is had by. What the client says of it is
+    /// what it is like.
+    pub async fn have(&self, dir: &Bytes, name: &str) -> (Bytes, stateid4) {
+        let wants = 3 | OPEN4_SHARE_ACCESS_WANT_ANY_DELEG;
+        let (file, open, given) = self.open_wanting(dir, name, wants, made(0o644)).await;
+        let open_delegation4::OPEN_DELEGATE_WRITE(given) = given else {
+            panic!("{given:?}")
+        };
+        assert_eq!(given.space_limit, nfs_space_limit4::NFS_LIMIT_SIZE(0));
+        let (size, change) = self.getattr(&file).await.unwrap();
+        self.asked.kept.set(Some((change, size)));
+        self.close(&file, &open).await.unwrap();
+        (file, given.stateid)
+    }
+
+    /// Says that it keeps changes of a file, which is so large with them.
+    pub fn keeps(&self, size: u64) {
+        let (change, _) = self.asked.kept.get().unwrap();
+        self.asked.kept.set(Some((change + 1, size)));
+    }
+
+    /// Waits until it is asked for a file.
+    pub async fn recalled(&self, world: &World) -> CB_RECALL4args {
+        while self.asked.recalls.borrow().is_empty() {
+            world.sleep(MS).await;
+        }
+        self.asked.recalls.borrow_mut().remove(0)
+    }
+
+    pub async fn read_plus(
+        &self,
+        file: &Bytes,
+        stateid: &stateid4,
+        offset: u64,
+        count: u32,
+    ) -> Result<read_plus_res4, nfsstat4> {
+        let read = OP_READ_PLUS(READ_PLUS4args {
+            rpa_stateid: stateid.clone(),
+            rpa_offset: offset,
+            rpa_count: count,
+        });
+        match &self.does(vec![put(file), read]).await?[..] {
+            [_, nfs_resop4::OP_READ_PLUS(READ_PLUS4res::NFS4_OK(read))] => Ok(read.clone()),
+            other => panic!("{other:?}"),
         }
     }
 
