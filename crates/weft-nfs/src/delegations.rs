@@ -306,6 +306,10 @@ impl Delegations {
         but: Option<u64>,
         least: Kind,
     ) -> Result<(), Status> {
+        if self.others(ino, but, least).is_empty() {
+            // As nearly always.
+            return Ok(());
+        }
         let back = self.ask_back(ino, but, least);
         let back = self.env.timeout(CALL_PATIENCE, back).await;
         back.map_err(|_| Status(nfsstat3::NFS3ERR_JUKEBOX))
