@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "image.proto",
         "group.proto",
         "survey.proto",
+        "probe.proto",
     ];
     for file in files {
         println!("cargo:rerun-if-changed={}", root.join(file).display());

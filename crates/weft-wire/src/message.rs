@@ -134,6 +134,10 @@ methods! {
     138 RestoreStepRequest -> proto::RestoreStepReply;
     139 WriteBackRequest -> proto::WriteBackReply;
     150 RepairRequest -> proto::RepairReply;
+    160 ProbeGreetRequest -> proto::ProbeGreetReply;
+    161 OpenLaneRequest -> proto::OpenLaneReply;
+    162 RunLaneRequest -> proto::RunLaneReply;
+    163 CloseLaneRequest -> proto::CloseLaneReply;
 }
 
 /// Members whose addresses are taken from one `NotActive`: more than any group has.
