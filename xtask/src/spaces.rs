@@ -30,6 +30,21 @@ pub fn command(name: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
+/// Has the thread that calls be inside, for as long as it lives: threads that begin something for it there should be its
+/// own.
+///
+/// # Errors
+/// In words, if there is no such name space, or it may not be entered.
+pub fn enter(name: &str) -> Outcome {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    let path = Path::new(PLACE).join(name);
+    let failed = |why: String| format!("the network name space {name}: {why}");
+    let space = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let kind = Some(LinkNameSpaceType::Network);
+    move_into_link_name_space(std::os::fd::AsFd::as_fd(&space), kind)
+        .map_err(|error| failed(error.to_string()))
+}
+
 /// The names that begin so.
 pub fn with_prefix(prefix: &str) -> Vec<String> {
     // Nothing there: none was ever made.

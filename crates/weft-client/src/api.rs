@@ -669,6 +669,15 @@ impl Client {
         }
     }
 
+    /// Tells what is owed and forgets all that is known, as a client that is given no leases. Nothing may be under way.
+    ///
+    /// # Errors
+    /// If what was written cannot be written back, or told.
+    #[cfg(feature = "measuring")]
+    pub async fn forget_all(&self) -> Result<()> {
+        self.0.forget_all().await
+    }
+
     /// The policy in force for what is made in a directory.
     pub async fn policy(&self, ino: u64) -> Result<Policy> {
         self.0.policy(ino).await

@@ -396,6 +396,16 @@ impl Core {
         Ok(reply.value)
     }
 
+    /// A reply that grants a lease says that the inode has no extended attributes; `changes` is what
+    /// [`Core::xattr_changes`] was before the question. Kernels ask for some of each file that is listed.
+    pub fn take_no_xattrs(&self, node: &Node, changes: u64) {
+        let mut state = node.state.borrow_mut();
+        // An answer from before one of this client's own changes may be read after that has ended.
+        if self.xattr_changes.get() == changes && state.lease.may_answer() {
+            state.xattr_names.get_or_insert_default();
+        }
+    }
+
     async fn change_xattr(self: &Rc<Self>, cred: &Cred, ino: u64, op: op::Op) -> Result<()> {
         if let Some(node) = self.nodes.get(ino) {
             let mut state = node.state.borrow_mut();
@@ -403,7 +413,9 @@ impl Core {
             // An answer to a question asked before this is not kept.
             state.version += 1;
         }
+        self.xattr_changes.set(self.xattr_changes.get() + 1);
         let result = self.change_at(ino, cred.clone(), op, true).await;
+        self.xattr_changes.set(self.xattr_changes.get() + 1);
         if let Some(node) = self.nodes.get(ino) {
             let mut state = node.state.borrow_mut();
             state.xattr_names = None;

@@ -54,6 +54,9 @@ pub(crate) struct Core {
     pub revocations: Cell<u64>,
     /// Those with whose answers size and times were told.
     pub handovers: Cell<u64>,
+    /// Changes of extended attributes by this client that have begun, and that have ended: while it stays the same,
+    /// none was under way that was not all the time.
+    pub xattr_changes: Cell<u64>,
 }
 
 /// A create under way.
@@ -163,6 +166,7 @@ impl Core {
             created: Notify::new(),
             revocations: Cell::new(0),
             handovers: Cell::new(0),
+            xattr_changes: Cell::new(0),
             env,
             settings,
         })

@@ -187,6 +187,7 @@ impl Core {
         let node = self.nodes.get_or_new(ino);
         let change = node.state.borrow().attr.map_or(0, |attr| attr.change);
         let handovers = self.handovers.get();
+        let xattr_changes = self.xattr_changes.get();
         let (reply, link) = self
             .ask_at(node.ino, |link| ReaddirRequest {
                 session: link.session,
@@ -207,7 +208,11 @@ impl Core {
             // What another group keeps is asked of that, when it is wanted; so is what is spread.
             let own = entry.inode.as_ref().filter(|inode| !inode.elsewhere);
             let known = own.and_then(|inode| {
-                let (node, known) = self.take_inode(inode, leased.contains(&entry.ino));
+                let is_leased = leased.contains(&entry.ino);
+                let (node, known) = self.take_inode(inode, is_leased);
+                if inode.no_xattrs && is_leased {
+                    self.take_no_xattrs(&node, xattr_changes);
+                }
                 let is_whole = known.attr.shards == 0;
                 let is_new = known.leased || !node.handed_over_since(handovers);
                 (is_whole && is_new).then_some(known)

@@ -46,6 +46,8 @@ mod spread;
 mod to_the_end;
 mod turns;
 mod types;
+#[cfg(feature = "measuring")]
+mod unkept;
 mod window;
 mod writeback;
 mod written;

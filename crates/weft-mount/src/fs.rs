@@ -53,6 +53,7 @@ const READ_AGAIN_MAX: usize = 8;
 /// - NO_OPEN_SUPPORT: the client must know what is open, to keep unlinked files.
 const WANTED: u64 = abi::init::ASYNC_READ
     | abi::init::POSIX_LOCKS
+    | abi::init::EXPORT_SUPPORT
     | abi::init::BIG_WRITES
     | abi::init::FLOCK_LOCKS
     | abi::init::DO_READDIRPLUS
@@ -584,6 +585,12 @@ impl Face {
 
     async fn lookup(&self, header: &Header, name: &Bytes) -> Result<Body> {
         let (client, parent) = (&self.client, header.node);
+        if &name[..] == b"." {
+            // Of anything, not of directories alone: an NFS server over this mount has its handle, and the kernel does
+            // not know it any more. Inode numbers are never used again, so it is the same or is gone.
+            let known = client.getattr(parent).await?;
+            return Ok(self.entry(&known, false).into());
+        }
         let found = self
             .as_caller(header, |cred| async move {
                 client.lookup(&cred, parent, name).await

@@ -102,6 +102,7 @@ impl State {
                 _ => None,
             },
             elsewhere: false,
+            no_xattrs: !self.xattrs.contains_key(&ino),
             shards: inode.shards().iter().map(|shard| shard.0).collect(),
             border: match &inode.body {
                 Body::Directory(directory) => directory.role.border(),

@@ -53,11 +53,14 @@ enum What {
     /// cost in operations a second and processor time.
     Mams(Box<mams::MamsOptions>),
     /// NFS gateways: four clients write the same bytes in ever more files, each by a gateway of its own, beside the
-    /// cluster's mount.
+    /// cluster's mount and NFS-Ganesha over that; listings, operations a second, messages.
     Dnfsp(dnfsp::DnfspOptions),
     /// One of its clients, in a node of the test bed.
     #[command(hide = true)]
     DnfspClient(dnfsp::ClientOptions),
+    /// One that counts operations.
+    #[command(hide = true)]
+    DnfspCaller(dnfsp::CallerOptions),
 }
 
 /// What to compare, and how long.
@@ -130,5 +133,6 @@ pub fn run(command: BenchCommand) -> Outcome {
         What::Mams(options) => mams::run(&options),
         What::Dnfsp(options) => dnfsp::run(&options),
         What::DnfspClient(options) => dnfsp::client(&options),
+        What::DnfspCaller(options) => dnfsp::caller(&options),
     }
 }

@@ -76,6 +76,16 @@ impl Line {
         }
     }
 
+    /// The same where less is better. `goal`: what the ratio should not pass.
+    pub fn beside_at_most(&self, baseline: &str, value: f64, goal: Option<f64>) -> Line {
+        let beside = self.beside(baseline, value, None);
+        Line {
+            goal,
+            ok: goal.and_then(|goal| beside.ratio.map(|ratio| ratio <= goal)),
+            ..beside
+        }
+    }
+
     /// What makes two lines rounds of one figure.
     pub fn key(&self) -> (String, String, String) {
         (self.system.clone(), self.figure.clone(), self.case.clone())

@@ -1,4 +1,5 @@
 //! Gateways in a simulated cluster.
+#![allow(dead_code, reason = "each test uses its part")]
 
 #![allow(dead_code, reason = "each test uses its part")]
 

@@ -20,7 +20,7 @@ const UP_PATIENCE: Duration = Duration::from_secs(30);
 /// Data servers of figure 3.
 const SERVERS: usize = 4;
 /// As many as are not the limit of four gateways: each byte comes to two of them.
-const SERVERS_MANY: usize = 8;
+pub const SERVERS_MANY: usize = 8;
 
 /// Figure 3 behind links.
 ///
@@ -87,13 +87,17 @@ fn bed(options: &DnfspOptions, weft: &Path) -> Result<Bed, String> {
 }
 
 /// A cluster, with gateways in nodes of their own.
-struct Behind {
+pub struct Behind {
     cluster: Cluster,
     gateways: usize,
 }
 
 impl Behind {
-    fn start(
+    /// Starts the cluster, with so many servers, and so many gateways.
+    ///
+    /// # Errors
+    /// If something does not come up.
+    pub fn start(
         bed: &mut Bed,
         weft: &Path,
         name: &str,
@@ -127,27 +131,46 @@ impl Behind {
         )
     }
 
-    fn stop(self, bed: &mut Bed) -> Outcome {
+    /// Ends all of it.
+    ///
+    /// # Errors
+    /// If something does not end.
+    pub fn stop(self, bed: &mut Bed) -> Outcome {
         for gateway in 0..self.gateways {
             bed.end(&format!("g{gateway}"), false)?;
         }
         self.cluster.stop(bed)
     }
 
+    /// Starts this program's benchmark of this name for each client in its node, by its gateway.
+    ///
+    /// # Errors
+    /// If one cannot be started.
+    pub fn clients(
+        &self,
+        bed: &Bed,
+        bench: &str,
+        arguments: impl Fn(usize) -> Vec<String>,
+    ) -> Result<Vec<Client>, String> {
+        let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+        let start = |client: usize| {
+            let gateway = bed.address(&format!("g{}", client % self.gateways))?;
+            let mut command = bed.command(&format!("c{client}"), &own)?;
+            command.args(["bench", bench, "--gateway", &format!("{gateway}:{PORT}")]);
+            command.args(arguments(client));
+            Client::start(command)
+        };
+        (0..CLIENTS).map(start).collect()
+    }
+
     /// All clients write at the same time, each by its gateway; the time of the slowest.
     fn write(&self, bed: &Bed, name: &str, amount: Amount) -> Result<Duration, String> {
-        let mut clients = Vec::new();
-        for client in 0..CLIENTS {
-            let gateway = bed.address(&format!("g{}", client % self.gateways))?;
-            let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
-            let mut command = bed.command(&format!("c{client}"), own)?;
-            command.args(["bench", "dnfsp-client"]);
-            command.args(["--gateway", &format!("{gateway}:{PORT}")]);
-            command.args(["--name", &format!("{name}-{client}")]);
-            command.args(["--bytes", &amount.bytes.to_string()]);
-            command.args(["--files", &amount.files.to_string()]);
-            clients.push(Client::start(command)?);
-        }
+        let mut clients = self.clients(bed, "dnfsp-client", |client| {
+            let (name, bytes) = (format!("{name}-{client}"), amount.bytes.to_string());
+            let files = amount.files.to_string();
+            let arguments = ["--name", &name, "--bytes", &bytes, "--files", &files];
+            arguments.map(str::to_owned).to_vec()
+        })?;
         clients.iter_mut().try_for_each(Client::wait_ready)?;
         clients.iter_mut().try_for_each(Client::go)?;
         let mut longest = Duration::ZERO;

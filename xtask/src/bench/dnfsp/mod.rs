@@ -2,8 +2,16 @@
 //! (docs/performance.md). On loopback gateways, servers and clients share the machine's processors, so that only ratios
 //! of one run say something; behind links of a rate, links are the limit.
 
+mod beside;
+mod ganesha;
 mod links;
+mod listing;
+mod messages;
+mod nfs;
+mod operations;
 mod writers;
+
+pub use operations::{CallerOptions, caller};
 
 use super::mams::plot::{Series, points};
 use super::report::{self, Line};
@@ -11,16 +19,19 @@ use crate::cluster::{Cluster, build_weft, cannot_mount};
 use crate::run::Outcome;
 use crate::testbed::Rate;
 use clap::{Args, ValueEnum};
+use nfs::Export;
 use std::io::BufRead;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use writers::{Amount, Way, by_gateway, write};
+use writers::{Amount, Way, by_nfs, write};
 
 /// The name in the figures.
 const BENCH: &str = "dnfsp";
 /// What figure 3 has: clients, gateways, data servers four of each.
 const CLIENTS: usize = 4;
+/// Its name in the figures, and how its cases end.
+const FIGURE_3: &str = "4 clients write";
+const FILES_EACH: &str = " files each";
 /// As many files in the time of one, and not much more.
 const GOAL: f64 = 1.15;
 
@@ -42,6 +53,18 @@ pub struct DnfspOptions {
     /// Files in which it writes them, one number after the other.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     files: Vec<u64>,
+    /// `ganesha`: bytes of the one large file, in MB.
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    large: u64,
+    /// `listing`: files of the directory.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    listed: u64,
+    /// `operations`: of each kind, of each client.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    calls: u64,
+    /// `operations`: what a gateway's link carries each way: so little that nothing else is the limit.
+    #[arg(long, default_value = "1mbit")]
+    calls_rate: Rate,
     /// Rounds; the systems take turns, medians are compared.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -66,10 +89,26 @@ enum Part {
     Links,
     /// What four clients write in all by 1, 2 and 4 gateways, behind links. As root.
     Gateways,
+    /// Figure 3, and one large file, beside the mount and beside NFS-Ganesha over the mount.
+    Ganesha,
+    /// `ls -l` of many files, on a mount, by a gateway, and by NFS-Ganesha over a mount.
+    Listing,
+    /// Operations a second of four clients in all by 1, 2 and 4 gateways, behind links. As root.
+    Operations,
+    /// Messages between gateways and the metadata service, with tokens and without, in the simulator.
+    Messages,
 }
 
 impl Part {
-    const ALL: [Part; 3] = [Part::Files, Part::Links, Part::Gateways];
+    const ALL: [Part; 7] = [
+        Part::Files,
+        Part::Links,
+        Part::Gateways,
+        Part::Ganesha,
+        Part::Listing,
+        Part::Operations,
+        Part::Messages,
+    ];
 }
 
 /// Runs the parts and reports.
@@ -87,6 +126,10 @@ pub fn run(options: &DnfspOptions) -> Outcome {
             Part::Files => files(options, &weft, &mut lines),
             Part::Links => links::files(options, &weft, &mut lines),
             Part::Gateways => links::gateways(options, &weft, &mut lines),
+            Part::Ganesha => beside::run(options, &weft, &mut lines),
+            Part::Listing => listing::run(options, &weft, &mut lines),
+            Part::Operations => operations::run(options, &weft, &mut lines),
+            Part::Messages => messages::run(&mut lines),
         })
     };
     let whole = all();
@@ -114,11 +157,27 @@ fn files(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome {
             (Cluster::up_unmounted(weft, &directory, &more)?, false)
         }
     };
-    let by_gateways = cluster.gateways(CLIENTS)?.into_iter().map(Way::Gateway);
+    let by_gateways = cluster.gateways(CLIENTS)?.into_iter();
+    let by_gateways = by_gateways.map(|address| Way::Nfs(Export::of_gateway(address)));
     let mut systems: Vec<(&str, Vec<Way>)> = vec![("4 gateways", by_gateways.collect())];
     if is_mounted {
         systems.push(("mount", vec![Way::Mount(mount); CLIENTS]));
     }
+    let lines = figure_3(options, &systems, FIGURE_3, "alone")?;
+    cluster.down()?;
+    let medians = report::medians(lines);
+    draw(options, &systems, &medians, "figure-3.svg")?;
+    all.extend(medians);
+    Ok(())
+}
+
+/// All systems in turns, with each number of files. `run` tells directories of one run from those of others.
+fn figure_3(
+    options: &DnfspOptions,
+    systems: &[(&str, Vec<Way>)],
+    figure: &str,
+    run: &str,
+) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for round in 0..options.rounds {
         for files in &options.files {
@@ -126,25 +185,16 @@ fn files(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome {
                 bytes: options.size * 1_000_000,
                 files: *files,
             };
-            for (system, ways) in &systems {
-                let name = format!("{}-{round}-{files}", system.replace(' ', "-"));
-                let took = write(ways, &name, amount)?;
-                println!("{system}, {files} files: {:.3} s", took.as_secs_f64());
-                lines.push(line(system, *files, took));
+            for (system, ways) in systems {
+                let name = format!("{run}-{}-{round}-{files}", system.replace(' ', "-"));
+                let seconds = write(ways, &name, amount)?.as_secs_f64();
+                println!("{system}, {files} files: {seconds:.3} s");
+                let case = format!("{files}{FILES_EACH}");
+                lines.push(Line::of(BENCH, system, figure, &case, seconds, "s"));
             }
         }
     }
-    cluster.down()?;
-    let medians = report::medians(lines);
-    draw(options, &systems, &medians)?;
-    all.extend(medians);
-    Ok(())
-}
-
-fn line(system: &str, files: u64, took: Duration) -> Line {
-    let case = format!("{files} files each");
-    let seconds = took.as_secs_f64();
-    Line::of(BENCH, system, "4 clients write", &case, seconds, "s")
+    Ok(lines)
 }
 
 /// The figures, and each time of many files beside that of the first number of files.
@@ -153,17 +203,17 @@ fn judged(options: &DnfspOptions, lines: &[Line]) -> Vec<Line> {
     let most = options.files.iter().max().copied().unwrap_or_default();
     for line in lines {
         all.push(line.clone());
+        if line.ratio.is_some() || !line.case.ends_with(FILES_EACH) {
+            continue;
+        }
         let is_alike = |its: &&Line| its.system == line.system && its.figure == line.figure;
         let first = lines.iter().find(is_alike);
-        let Some(first) = first.filter(|first| first.case != line.case && line.unit == "s") else {
+        let Some(first) = first.filter(|first| first.case != line.case) else {
             continue;
         };
-        let mut beside = line.beside(&first.case, first.value, None);
-        if line.case == format!("{most} files each") {
-            beside.goal = Some(GOAL);
-            beside.ok = beside.ratio.map(|ratio| ratio <= GOAL);
-        }
-        all.push(beside);
+        let is_most = line.case == format!("{most}{FILES_EACH}");
+        let goal = is_most.then_some(GOAL);
+        all.push(line.beside_at_most(&first.case, first.value, goal));
     }
     all
 }
@@ -206,14 +256,21 @@ pub fn client(options: &ClientOptions) -> Outcome {
             .map(drop)
             .map_err(|error| format!("gateway {address}: {error}"))
     })?;
-    let took = by_gateway(address, &options.name, amount, ready)?;
+    let export = Export::of_gateway(address);
+    let took = by_nfs(&export, &options.name, amount, ready)?;
     println!("{{\"seconds\": {}}}", took.as_secs_f64());
     Ok(())
 }
 
-fn draw(options: &DnfspOptions, systems: &[(&str, Vec<Way>)], medians: &[Line]) -> Outcome {
+fn draw(
+    options: &DnfspOptions,
+    systems: &[(&str, Vec<Way>)],
+    medians: &[Line],
+    file: &str,
+) -> Outcome {
     let of = |system: &str| {
-        let own = medians.iter().filter(|line| line.system == system);
+        let is_own = |line: &&Line| line.system == system && line.case.ends_with(FILES_EACH);
+        let own = medians.iter().filter(is_own);
         let values = options.files.iter().map(|files| *files as f64);
         Series {
             name: system.to_owned(),
@@ -225,5 +282,5 @@ fn draw(options: &DnfspOptions, systems: &[(&str, Vec<Way>)], medians: &[Line]) 
         .map_err(|error| format!("{}: {error}", options.report.display()))?;
     let title = format!("4 clients write {} MB each", options.size);
     let axes = ("files of each client", "seconds");
-    points(&title, axes, &series, &options.report.join("figure-3.svg"))
+    points(&title, axes, &series, &options.report.join(file))
 }

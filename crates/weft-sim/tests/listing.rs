@@ -1,0 +1,106 @@
+//! What a listing tells of files beside their names: kernels ask for attributes and extended attributes of each file
+//! that they list.
+#![allow(clippy::unwrap_used, clippy::disallowed_macros)]
+
+mod group;
+
+use bytes::Bytes;
+use futures_util::future::join;
+use group::{Group, SECOND, in_world};
+use std::rc::Rc;
+use weft_client::{Client, Cred, DirEntry, Errno, FileKind, XattrFlags};
+use weft_sim::World;
+
+const FILES: u64 = 40;
+const LABEL: &[u8] = b"security.selinux";
+
+/// A directory of some files, whose maker has gone, and two clients that know nothing.
+async fn directory(world: &World) -> ((Rc<Group>, impl Sized), [Client; 2], u64) {
+    let group = Group::started(world, 1).await;
+    let servers = group.pair().await;
+    world.sleep(SECOND).await;
+    let (one, two) = (group.client("one").await, group.client("two").await);
+    let (maker, root) = (group.client("maker").await, weft_types::ROOT_INO.0);
+    let made = maker
+        .mkdir(&Cred::default(), root, b"d", 0o755)
+        .await
+        .unwrap();
+    let dir = made.attr.ino;
+    for number in 0..FILES {
+        let name = number.to_string();
+        let (cred, kind) = (Cred::default(), FileKind::Regular);
+        let making = maker.mknod(&cred, dir, name.as_bytes(), kind, 0o644, 0);
+        making.await.unwrap();
+    }
+    maker.close().await.unwrap();
+    ((group, servers), [one, two], dir)
+}
+
+/// All entries but the dots, with attributes.
+async fn list(client: &Client, dir: u64) -> Vec<DirEntry> {
+    let handle = client.opendir(&Cred::default(), dir).await.unwrap();
+    let (mut all, mut after) = (Vec::new(), 0);
+    loop {
+        let page = client.readdir(handle, after, 16, true).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = last.cookie;
+        all.extend(page);
+    }
+    client.releasedir(handle);
+    all.retain(|entry| entry.name != "." && entry.name != "..");
+    all
+}
+
+async fn label(client: &Client, ino: u64) -> Result<Bytes, Errno> {
+    client.getxattr(&Cred::default(), ino, LABEL).await
+}
+
+async fn set_label(client: &Client, ino: u64, value: &'static [u8]) {
+    let (cred, value) = (Cred::default(), Bytes::from_static(value));
+    let setting = client.setxattr(&cred, ino, LABEL, value, XattrFlags::Any);
+    setting.await.unwrap();
+}
+
+#[test]
+fn nobody_is_asked_for_extended_attributes_that_no_file_has() {
+    in_world(1, async |world| {
+        let ((group, _servers), [one, two], dir) = directory(&world).await;
+        let listed = list(&two, dir).await;
+        assert_eq!(listed.len() as u64, FILES);
+        let before = two.figures().requests;
+        for entry in &listed {
+            assert!(entry.known.as_ref().is_some_and(|known| known.leased));
+            assert_eq!(label(&two, entry.ino).await, Err(Errno(libc::ENODATA)));
+        }
+        assert_eq!(two.figures().requests, before);
+        // Others may give a file some, and then it is known to have them.
+        let file = listed[3].ino;
+        set_label(&one, file, b"a").await;
+        assert_eq!(&label(&two, file).await.unwrap()[..], b"a");
+        let listed = list(&two, dir).await;
+        let again = listed.iter().find(|entry| entry.ino == file).unwrap();
+        assert_eq!(&label(&two, again.ino).await.unwrap()[..], b"a");
+        // And who lists anew: that one is asked for.
+        let three = group.client("three").await;
+        let listed = list(&three, dir).await;
+        for entry in &listed {
+            assert_eq!(label(&three, entry.ino).await.is_ok(), entry.ino == file);
+        }
+    });
+}
+
+#[test]
+fn an_older_listing_does_not_hide_what_was_set_since() {
+    for seed in 0..30 {
+        in_world(100 + seed, async |world| {
+            let (_cluster, [one, two], dir) = directory(&world).await;
+            let file = one.lookup(&Cred::default(), dir, b"7").await.unwrap();
+            let file = file.entry.unwrap().attr.ino;
+            // The listing may be answered before and taken after.
+            join(list(&two, dir), set_label(&two, file, b"mine")).await;
+            assert_eq!(&label(&two, file).await.unwrap()[..], b"mine");
+            join(list(&one, dir), set_label(&two, file, b"other")).await;
+            assert_eq!(&label(&one, file).await.unwrap()[..], b"other");
+        });
+    }
+}
