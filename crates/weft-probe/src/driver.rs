@@ -261,7 +261,7 @@ impl Driver {
                 .map(|lane| self.floods(lane, plan.long_message, 1, plan.together));
             for (at, flood) in join_all(floods).await.into_iter().enumerate() {
                 // No round trip is taken off: one among full queues is not known.
-                let new = flood?.iter().filter_map(|flood| gap(flood, None)).last();
+                let new = flood?.iter().rev().find_map(|flood| gap(flood, None));
                 gaps[at].extend(new.filter(|_| time > 0));
             }
         }

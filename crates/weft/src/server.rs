@@ -19,7 +19,7 @@ pub struct ServerCommand {
 }
 
 /// Ends with the first SIGTERM or SIGINT.
-async fn told_to_stop() -> Result<()> {
+pub async fn told_to_stop() -> Result<()> {
     let listen = |kind| signal(kind).tried(|| "cannot listen to signals".into());
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;

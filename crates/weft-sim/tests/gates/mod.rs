@@ -1,8 +1,6 @@
 //! Gateways in a simulated cluster.
 #![allow(dead_code, reason = "each test uses its part")]
 
-#![allow(dead_code, reason = "each test uses its part")]
-
 use crate::group::{CLUSTER, Group, MS, SECOND};
 use bytes::Bytes;
 use std::cell::RefCell;

@@ -1,13 +1,14 @@
 //! `weft bench`: what a mount (or any directory, for comparison) does in a second, and what it costs.
 //!
 //! Plain system calls on files under a directory, on as many threads as there are jobs. Nothing there
-//! knows Weft but the counting of processor time. `stream` and `names` are clients without a mount, for
-//! benchmarks of many clients and of the metadata service.
+//! knows Weft but the counting of processor time. `net` measures the network below, and says which of the two is the
+//! limit. `stream` and `names` are clients without a mount, for benchmarks of many clients and of the metadata service.
 
 mod io;
 mod measure;
 mod meta;
 mod names;
+mod net;
 mod stream;
 mod tree;
 
@@ -34,6 +35,9 @@ enum What {
     Meta(MetaOptions),
     /// A source tree of several thousand files: unpacked, listed, searched, removed.
     Tree(Common),
+    /// The network between nodes (latency, overheads, gaps, bandwidth, alone and in parallel), and whether it or Weft is
+    /// the limit. Try it at once with --local.
+    Net(Box<net::NetCommand>),
     /// One client of a cluster, without a mount, that waits to be let go (used by `cargo xtask bench`).
     #[command(hide = true)]
     Stream(stream::StreamOptions),
@@ -103,6 +107,7 @@ pub fn run(command: BenchCommand) -> Result<()> {
             meta::run(&options, scratch, report)
         }),
         What::Tree(common) => on_directory(&common, tree::run),
+        What::Net(command) => net::run(*command),
         What::Stream(options) => crate::block_on(|env| stream::run(env, options)),
         What::Names(options) => crate::block_on(|env| names::run(env, options)),
     }

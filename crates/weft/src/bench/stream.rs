@@ -173,6 +173,64 @@ pub async fn run(env: Env, options: StreamOptions) -> Result<()> {
     )
 }
 
+/// What a client alone reaches that writes a file (with fsync), and another that reads it: bytes a second. The file is
+/// removed again. For `weft bench net`.
+///
+/// # Errors
+/// As [`run`].
+pub async fn reached(env: &Env, meta: &[String], bytes: u64) -> Result<(f64, f64)> {
+    let name = format!("weft-bench.{}", std::process::id());
+    let place = Place::of(Path::new(&name))?;
+    let write = reached_by(env, meta, bytes, &place, Direction::Write).await?;
+    // By another client: this one has the file in its memory.
+    let read = reached_by(env, meta, bytes, &place, Direction::Read).await;
+    Ok((write, read?))
+}
+
+async fn reached_by(
+    env: &Env,
+    meta: &[String],
+    bytes: u64,
+    place: &Place,
+    direction: Direction,
+) -> Result<f64> {
+    let settings = stock_settings(env, meta, "weft bench net").await?;
+    let client = Client::connect(env.clone(), settings).await;
+    let stream = Stream {
+        env: env.clone(),
+        client: client.map_err(|error| Error::Unreachable(error.to_string()))?,
+        path: PathBuf::from(String::from_utf8_lossy(&place.name).as_ref()),
+        record: 1 << 20,
+        range: (0, bytes),
+        times: 1,
+        moved: Cell::new(0),
+    };
+    let directory = stream.client.root();
+    let moving = async {
+        let begun = stream.env.now();
+        let handle = stream.open(place, directory, direction).await?;
+        let moved = match direction {
+            Direction::Write => stream.write(handle, true).await,
+            Direction::Read => stream.read(handle).await,
+        };
+        let closed = stream.close(handle).await;
+        moved.and(closed)?;
+        Ok(seconds(begun, stream.env.now()))
+    };
+    let moved = moving.await;
+    if direction == Direction::Read || moved.is_err() {
+        let removed = stream.client.unlink(&root(), directory, &place.name).await;
+        // What failed before says more than that nothing was there to remove.
+        if moved.is_ok() {
+            removed.map_err(|errno| stream.refused("remove", errno))?;
+        }
+    }
+    let closed = stream.client.close().await;
+    let took = moved?;
+    closed.map_err(|errno| stream.refused("the end of the session", errno))?;
+    Ok(bytes as f64 / took)
+}
+
 async fn settings(env: &Env, options: &StreamOptions) -> Result<Settings> {
     if let Some(path) = &options.config {
         let mount: weft_mount::Settings = load(path)?;

@@ -7,6 +7,7 @@ mod ganesha;
 mod links;
 mod listing;
 mod messages;
+mod net;
 mod nfs;
 mod operations;
 mod writers;
@@ -97,10 +98,12 @@ enum Part {
     Operations,
     /// Messages between gateways and the metadata service, with tokens and without, in the simulator.
     Messages,
+    /// Section 5: what the network between the nodes carries, behind links, and Weft beside it. As root.
+    Net,
 }
 
 impl Part {
-    const ALL: [Part; 7] = [
+    const ALL: [Part; 8] = [
         Part::Files,
         Part::Links,
         Part::Gateways,
@@ -108,6 +111,7 @@ impl Part {
         Part::Listing,
         Part::Operations,
         Part::Messages,
+        Part::Net,
     ];
 }
 
@@ -130,6 +134,7 @@ pub fn run(options: &DnfspOptions) -> Outcome {
             Part::Listing => listing::run(options, &weft, &mut lines),
             Part::Operations => operations::run(options, &weft, &mut lines),
             Part::Messages => messages::run(&mut lines),
+            Part::Net => net::network(options, &weft, &mut lines),
         })
     };
     let whole = all();
