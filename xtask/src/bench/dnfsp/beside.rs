@@ -4,7 +4,7 @@
 use super::ganesha::{self, Ganesha};
 use super::nfs::{Client, Export};
 use super::writers::{Amount, Way, by_nfs, on_mount, with_client};
-use super::{BENCH, CLIENTS, DnfspOptions, draw, figure_3};
+use super::{BENCH, CLIENTS, DnfspOptions, GATEWAYS, draw, figure_3};
 use crate::bench::report::{self, Line};
 use crate::cluster::{Cluster, cannot_mount};
 use crate::run::Outcome;
@@ -19,7 +19,6 @@ const SEQUENTIAL_GOAL: f64 = 0.7;
 /// Bytes that a program reads of a mount at a time.
 const READ_BYTES: usize = 1 << 20;
 /// In the figures.
-const GATEWAY: &str = "4 gateways";
 const MOUNT: &str = "mount";
 const GANESHA: &str = "ganesha";
 
@@ -41,7 +40,7 @@ pub fn run(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome 
     let by_gateways = cluster.gateways(CLIENTS)?.into_iter();
     let by_gateways = by_gateways.map(|address| Way::Nfs(Export::of_gateway(address)));
     let mut systems: Vec<(&str, Vec<Way>)> = vec![
-        (GATEWAY, by_gateways.collect()),
+        (GATEWAYS, by_gateways.collect()),
         (MOUNT, vec![Way::Mount(mount.clone()); CLIENTS]),
     ];
     let ganesha = match ganesha::left_out() {
@@ -164,7 +163,7 @@ fn compared(medians: &[Line]) -> Vec<Line> {
     let mut all = Vec::new();
     for line in medians {
         all.push(line.clone());
-        if line.system != GATEWAY {
+        if line.system != GATEWAYS {
             continue;
         }
         let of = |system: &str| {
@@ -192,7 +191,11 @@ mod tests {
     #[test]
     fn a_gateway_is_held_against_the_mount_and_ganesha() {
         let line = |system, value| Line::of(BENCH, system, "one file read", "4 MB", value, "MB/s");
-        let three = [line(GATEWAY, 60.0), line(MOUNT, 100.0), line(GANESHA, 30.0)];
+        let three = [
+            line(GATEWAYS, 60.0),
+            line(MOUNT, 100.0),
+            line(GANESHA, 30.0),
+        ];
         let judged: Vec<_> = compared(&three)
             .into_iter()
             .filter_map(|line| Some((line.baseline?, line.ratio?, line.ok)))

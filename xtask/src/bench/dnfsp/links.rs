@@ -2,7 +2,7 @@
 //! paper measured, and each gateway has its own.
 
 use super::writers::Amount;
-use super::{BENCH, CLIENTS, DnfspOptions};
+use super::{BENCH, CLIENTS, DnfspOptions, GATEWAYS};
 use crate::bench::bed_of;
 use crate::bench::client::Client;
 use crate::bench::report::Line;
@@ -39,7 +39,7 @@ pub fn files(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outc
         let seconds = took.as_secs_f64();
         println!("behind links, {files} files: {seconds:.2} s");
         let figure = format!("4 clients write behind links of {}", options.rate);
-        lines.push(Line::of(BENCH, "4 gateways", &figure, &case, seconds, "s"));
+        lines.push(Line::of(BENCH, GATEWAYS, &figure, &case, seconds, "s"));
     }
     behind.stop(&mut bed)
 }
