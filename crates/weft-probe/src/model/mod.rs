@@ -98,7 +98,8 @@ impl Parameters {
     /// - L = RTT(0)/2 - g(0) (Kielmann et al.: RTT(0) = 2 (L + g(0))).
     /// - G is the slope of g(m) by least squares, see [`line`].
     /// - T(m) = RTT(m) - RTT(0)/2 as measured. By LogGP os + (m-1) G + L' + or, whose L' is without what a message costs at
-    ///   both ends: L' = L + g(0) - os(0) - or(0) (Kielmann et al., table 1), so that the overheads cancel out.
+    ///   both ends: L' = L + g(0) - os(0) - or(0) (Kielmann et al., table 1), so that the overheads cancel out. Measured, it
+    ///   is at least RTT(m)/2.
     pub fn of(mut samples: Vec<Samples>) -> Option<Parameters> {
         samples.sort_by_key(|samples| samples.bytes);
         let mut sizes: Vec<AtSize> = samples.iter().filter_map(at_size).collect();
@@ -111,7 +112,9 @@ impl Parameters {
         let half = smallest.round_trip.median / 2.0;
         let latency = (half - smallest.gap.median).max(0.0);
         for size in &mut sizes {
-            size.delivery = (size.round_trip.median - half).max(f64::MIN_POSITIVE);
+            // No message comes sooner than the smallest one goes back: less was measured among other things.
+            let least = size.round_trip.median / 2.0;
+            size.delivery = (size.round_trip.median - half).max(least);
             let long = f64::from(size.bytes - 1) * line.slope;
             size.delivery_by_model = latency + smallest.gap.median + long;
         }
@@ -239,6 +242,19 @@ mod tests {
         assert_near(found.gap_per_byte, PER_BYTE);
         assert_eq!(found.sizes[1].round_trip.outliers, 3);
         assert_eq!(found.sizes[1].gap.outliers, 1);
+    }
+
+    #[test]
+    fn no_message_is_there_before_the_smallest_could_be() {
+        let mut slow_at_first = samples(1);
+        for trip in &mut slow_at_first.round_trips {
+            trip.seconds *= 40.0;
+        }
+        let found = Parameters::of(vec![slow_at_first, samples(64), samples(1 << 20)]).unwrap();
+        for size in &found.sizes {
+            assert!(size.delivery >= size.round_trip.median / 2.0, "{size:?}");
+            assert!(size.bandwidth_alone() < 1e12, "{size:?}");
+        }
     }
 
     #[test]

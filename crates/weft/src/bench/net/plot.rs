@@ -3,6 +3,7 @@
 
 use super::Report;
 use plotters::prelude::*;
+use std::ops::Range;
 use weft_probe::Flow;
 use weft_probe::model::AtSize;
 
@@ -15,6 +16,10 @@ const COLORS: [RGBColor; 4] = [
 ];
 /// Points that lie beside each other.
 const FAINT: f64 = 0.45;
+
+/// Microseconds or MB/s that are drawn. A logarithm has no place for nothing, and an axis that has to reach a value
+/// without end is never done.
+const DRAWN: Range<f64> = 1e-6..1e12;
 
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -37,8 +42,7 @@ pub fn draw(report: &Report) -> Outcome<String> {
             let of = |name, value: fn(&AtSize) -> f64| -> Curve {
                 let points = found.sizes.iter();
                 let points = points.map(|at| (f64::from(at.bytes), value(at)));
-                // A logarithm has no place for nothing.
-                (name, points.filter(|at| at.1 > 0.0).collect())
+                (name, points.filter(|at| DRAWN.contains(&at.1)).collect())
             };
             let times = [
                 of("gap g(m)", |at| at.gap.median * 1e6),
@@ -162,14 +166,14 @@ mod tests {
         let empty = draw(&Report::default()).unwrap();
         assert!(empty.starts_with("<svg") && !empty.contains("gap"));
         let of = |value| Summary::of(vec![value]).unwrap();
-        let at = |bytes: u32| AtSize {
+        let at = |bytes: u32, delivery: f64| AtSize {
             bytes,
             round_trip: of(2e-4),
             // In the simulator nothing takes the processor time.
             send: of(0.0),
             receive: of(1e-6),
             gap: of(1e-6 + f64::from(bytes) * 1e-8),
-            delivery: 1e-4,
+            delivery,
             delivery_by_model: 1e-4,
         };
         let flow = Flow {
@@ -184,7 +188,8 @@ mod tests {
                 gap: 1e-6,
                 gap_per_byte: 1e-8,
                 error: 0.0,
-                sizes: vec![at(1), at(1 << 20)],
+                // The second has a bandwidth without end.
+                sizes: vec![at(1, 1e-4), at(64, f64::MIN_POSITIVE), at(1 << 20, 1e-4)],
             }),
             pairs: vec![Together::new(vec![flow]), Together::new(vec![flow; 2])],
             ..Report::default()
