@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: every decoder, a minute each.
+//! `cargo xtask fuzz`: every decoder, and a gateway behind its own, a minute each.
 
 use crate::run::{Outcome, cargo, has, root, step};
 use std::fs;
@@ -37,6 +37,8 @@ const TARGETS: &[(&str, &[Kept])] = &[
             (Some(0), "frame-v1/write.bin"),
         ],
     ),
+    // It writes down the calls that it begins with itself.
+    ("gateway", &[]),
     (
         "xdr",
         &[
@@ -84,6 +86,7 @@ pub fn fuzz(only: Option<&str>, seconds: u64) -> Outcome {
             .env_remove("CARGO")
             .env_remove("RUSTC")
             .env("RUSTUP_TOOLCHAIN", "nightly")
+            .env("WEFT_FUZZ_CORPUS", &corpus)
             .args(["fuzz", "run", name, "--"])
             .arg(format!("-max_total_time={seconds}"))
             .args(["-rss_limit_mb=4096", "-timeout=20", "-print_final_stats=1"]);

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use rangemap::RangeSet;
 use std::rc::Rc;
+use std::time::Duration;
 use weft_env::Env;
 use weft_wire::proto::{self, ExplainRequest, StatusRequest};
 
@@ -129,6 +130,14 @@ impl Client {
     pub fn session_of(&self, ino: u64) -> u64 {
         let session = self.0.sessions.with(self.0.group_of(ino));
         session.map_or(0, |session| session.id())
+    }
+
+    /// For how long leases are believed in if no renewal is answered from now on: of the session that ends first.
+    pub fn believes_for(&self) -> Duration {
+        let (first, others) = (self.0.first_session().clone(), self.0.sessions.others());
+        let all = std::iter::once(first).chain(others);
+        let left = all.map(|session| session.believes_for());
+        left.min().unwrap_or_default()
     }
 
     /// The replica group that an inode belongs to, by what this client knows of the slots.
@@ -506,7 +515,21 @@ impl Client {
         data: Bytes,
         append: bool,
     ) -> Result<usize> {
-        let written = self.0.write(handle, offset, data, append).await?;
+        let written = self.0.write(handle, offset, data, append, || true).await?;
+        Ok(written.length)
+    }
+
+    /// As [`Client::write`] to a place, if `may` says yes once the lease is there that it is written under: a
+    /// write may wait for longer than that holds by which its writer was allowed to write. Fails with ECANCELED
+    /// else.
+    pub async fn write_while(
+        &self,
+        handle: HandleId,
+        offset: u64,
+        data: Bytes,
+        may: impl Fn() -> bool,
+    ) -> Result<usize> {
+        let written = self.0.write(handle, offset, data, false, may).await?;
         Ok(written.length)
     }
 
@@ -517,7 +540,7 @@ impl Client {
 
     /// As [`Client::write`] to the end of the file, wherever that is; says where it was.
     pub async fn append(&self, handle: HandleId, data: Bytes) -> Result<Written> {
-        self.0.write(handle, 0, data, true).await
+        self.0.write(handle, 0, data, true, || true).await
     }
 
     /// Takes over pages that were changed by way of a mapping, cut at the end of the file. Never

@@ -523,6 +523,7 @@ impl Core {
         offset: u64,
         data: Bytes,
         append: bool,
+        may: impl Fn() -> bool,
     ) -> Result<Written> {
         let handle = self.handles.file(id)?;
         if !handle.flags.write {
@@ -543,6 +544,9 @@ impl Core {
             false => Need::bytes(Mode::Write, offset.min(FILE_BYTES_MAX)..end),
         };
         let begun = self.begin(node, need).await?;
+        if !may() {
+            return Err(Errno(libc::ECANCELED));
+        }
         let written = self.write_here(node, offset, data, append)?;
         drop(begun);
         self.pump();
@@ -866,7 +870,7 @@ impl Core {
             }
             for part in parts {
                 let bytes = part.len();
-                match self.write(to.0, to.1 + done, part, false).await {
+                match self.write(to.0, to.1 + done, part, false, || true).await {
                     Ok(written) => done += written.length as u64,
                     Err(errno) if done == 0 => return Err(errno),
                     Err(_) => return Ok(done),

@@ -208,6 +208,14 @@ impl Session {
         !self.leaving.get() && self.env.now() < self.valid_until.get()
     }
 
+    /// For how long they may be if no renewal is answered from now on.
+    pub fn believes_for(&self) -> Duration {
+        match self.is_valid() {
+            true => self.valid_until.get().since(self.env.now()),
+            false => Duration::ZERO,
+        }
+    }
+
     /// The link, if requests can be sent at once.
     pub fn current(&self) -> Option<Link> {
         let link = self.link.borrow();

@@ -1,7 +1,8 @@
 //! Files that clients may keep as they are: a token that a gateway has, passed on. A client that has been given one for
 //! reading reads, opens and locks the file by itself; for writing, it keeps what it writes, too. It is asked for it
 //! before anybody is in the way of that, be it at this gateway or, when the gateway is asked for its own token,
-//! anywhere else (`docs/protocols/token.md`).
+//! anywhere else (`docs/protocols/token.md`). Before the gateway's own lease ends, because it hears of the metadata service
+//! no more, they are asked for everything.
 //!
 //! Keeps true: a file is given for writing to one client only, and then to nobody else for anything; while it is, the
 //! gateway's library has it alone.
@@ -33,6 +34,11 @@ const WRITING_BACK: Duration = Duration::from_secs(60);
 const CALL_PATIENCE: Duration = Duration::from_secs(4);
 /// What was asked back is not given out again for so long: somebody else uses it.
 const CONTENDED: Duration = Duration::from_secs(20);
+/// What is left of the gateway's own lease when its clients are asked for what they were given: renewals come every
+/// third of a term of 1.5 s, so one is late by then, and there is time for the question and the answers.
+const LEFT: Duration = Duration::from_millis(700);
+/// How often it is looked how much that is.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Files of a gateway that are given out at most.
 const GIVEN_MAX: usize = 20_000;
 
@@ -178,6 +184,8 @@ impl Drop for Changing {
 /// All of a gateway's.
 pub(crate) struct Delegations {
     env: Env,
+    /// Of the gateway. Weak: it calls this when it is asked for a lease.
+    client: Weak<Client>,
     /// How many changes of each file are under way.
     changing: RefCell<BTreeMap<u64, usize>>,
     /// Those that count, by file.
@@ -187,17 +195,61 @@ pub(crate) struct Delegations {
 }
 
 impl Delegations {
-    pub(crate) fn new(env: &Env) -> Rc<Delegations> {
-        Rc::new(Delegations {
+    pub(crate) fn new(env: &Env, client: &Rc<Client>) -> Rc<Delegations> {
+        let delegations = Rc::new(Delegations {
             env: env.clone(),
+            client: Rc::downgrade(client),
             changing: RefCell::default(),
             given: RefCell::default(),
             asked: RefCell::default(),
-        })
+        });
+        let (of, env) = (Rc::downgrade(&delegations), env.clone());
+        delegations.env.spawn("delegations' lease", async move {
+            loop {
+                env.sleep(LOOK_EVERY).await;
+                let Some(delegations) = of.upgrade() else {
+                    return;
+                };
+                delegations.look();
+            }
+        });
+        delegations
+    }
+
+    /// What is left of the gateway's own lease.
+    fn left(&self) -> Duration {
+        let client = self.client.upgrade();
+        client.map_or(Duration::ZERO, |client| client.believes_for())
+    }
+
+    /// Asks clients for everything while the gateway's own lease still keeps others from changing it.
+    fn look(self: &Rc<Self>) {
+        if self.given.borrow().is_empty() || self.left() >= LEFT {
+            return;
+        }
+        self.revoke_lapsed();
+        for delegation in self.all() {
+            self.recall(&delegation);
+        }
+    }
+
+    fn all(&self) -> Vec<Rc<Delegation>> {
+        let given = self.given.borrow();
+        given.values().flatten().cloned().collect()
+    }
+
+    /// If the gateway's own lease is over, so is everything that it gave its clients by it.
+    pub(crate) fn revoke_lapsed(&self) {
+        if self.given.borrow().is_empty() || !self.left().is_zero() {
+            return;
+        }
+        for delegation in self.all() {
+            self.revoke(&delegation, "the gateway's own lease is over");
+        }
     }
 
     /// Whether a file may be given to a client that has nothing of it: nobody changes it, or has wanted it lately, and
-    /// who has it already does not mind.
+    /// who has it already does not mind; and the gateway's own lease goes on.
     pub(crate) fn may_give(&self, ino: u64, kind: Kind) -> bool {
         let now = self.env.now();
         let mut asked = self.asked.borrow_mut();
@@ -210,6 +262,7 @@ impl Delegations {
             && !asked.contains_key(&ino)
             && given.get(&ino).is_none_or(|all| all.iter().all(fits))
             && given.len() < GIVEN_MAX
+            && self.left() >= LEFT
     }
 
     /// Files that were given to clients.

@@ -120,7 +120,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
     let client = Rc::new(Client::connect(env.clone(), of_client).await?);
     let sealer = sealer(&env, &client).await?;
     let verifier = Rc::new(Verifier::new(&env));
-    let delegations = Delegations::new(&env);
+    let delegations = Delegations::new(&env, &client);
     let state = v4::State::new(&env, (&client, &delegations), lease);
     client.set_invalidator(Rc::new(PassedOn {
         delegations: delegations.clone(),

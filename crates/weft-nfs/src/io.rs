@@ -114,13 +114,14 @@ pub(crate) async fn read(
 /// Writes. Returns how many bytes.
 ///
 /// # Errors
-/// JUKEBOX if it was to be stable, and what had been buffered before may have been lost meanwhile.
+/// JUKEBOX if it was to be stable, and what had been buffered before may have been lost meanwhile; or if `may` says
+/// that it may not be written any more, when all that it waited for is there.
 pub(crate) async fn write(
     caller: &Caller,
     ino: u64,
     offset: u64,
     mut data: Bytes,
-    is_stable: bool,
+    (is_stable, may): (bool, impl Fn() -> bool),
 ) -> Result<u32, Status> {
     if data.len() < COPIED_BYTES {
         // A slice of all that came with it: until it is written back it would keep that.
@@ -131,7 +132,10 @@ pub(crate) async fn write(
     let count = with_file(caller, ino, async |opened| {
         opened.note_written();
         let (handle, data) = (opened.handle(), data.clone());
-        let count = client.write(handle, offset, data, false).await?;
+        let count = match client.write_while(handle, offset, data, &may).await {
+            Err(Errno(libc::ECANCELED)) => return Err(Status(nfsstat3::NFS3ERR_JUKEBOX)),
+            written => written?,
+        };
         if is_stable {
             files.sync(opened).await?;
         }

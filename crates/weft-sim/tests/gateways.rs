@@ -5,15 +5,15 @@
 
 mod gates;
 mod group;
+mod roaming;
 
 use bytes::Bytes;
-use gates::{Gate, cluster, user};
-use group::{Group, MS, in_world};
-use std::cell::{Cell, RefCell};
+use gates::cluster;
+use group::{MS, in_world};
+use roaming::{Clients, Course, Faults, Health, RECORD, name_of, place, record};
+use std::cell::Cell;
 use std::time::Duration;
-use weft_oncrpc::{Connection, Credential, Limits};
-use weft_sim::{Rng, World};
-use weft_xdr::Procedure;
+use weft_sim::Rng;
 use weft_xdr::mount3::{MOUNTPROC3_MNT, mountres3};
 use weft_xdr::nfs3::*;
 
@@ -22,92 +22,6 @@ const FILES: usize = 4;
 const READERS: usize = 4;
 /// For so long clients work, and faults come.
 const RUN: Duration = Duration::from_secs(40);
-/// Bytes that each version of a file adds to it: its number, and the same once more.
-const RECORD: usize = 16;
-/// A call that is not answered by then is given up: whether it was done is not known.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// What is known of a file that one client writes: versions 1, 2, ..., each behind the one before, and each under a
-/// name of its own.
-#[derive(Default)]
-struct Course {
-    /// The newest that was asked for.
-    begun: Cell<u64>,
-    /// The newest that was acknowledged: as stable, and by its name.
-    kept: Cell<u64>,
-}
-
-/// Clients find gateways by their addresses; each call may go to another one.
-struct Clients {
-    world: World,
-    addresses: Vec<String>,
-    connections: RefCell<Vec<Option<Connection>>>,
-    node: String,
-    credential: Credential,
-}
-
-impl Clients {
-    fn new(world: &World, gates: &[Gate], node: &str) -> Clients {
-        Clients {
-            world: world.clone(),
-            addresses: gates
-                .iter()
-                .map(|gate| gate.settings.listen.clone())
-                .collect(),
-            connections: RefCell::new(vec![None; gates.len()]),
-            node: node.to_owned(),
-            credential: user(0),
-        }
-    }
-
-    /// None: no answer.
-    async fn call<P: Procedure>(
-        &self,
-        gateway: usize,
-        arguments: &P::Arguments,
-    ) -> Option<P::Results> {
-        let env = self.world.node(&self.node).env();
-        let asked = async {
-            let known = self.connections.borrow()[gateway].clone();
-            let connection = match known.filter(|known| !known.is_closed()) {
-                Some(known) => known,
-                None => {
-                    let address = &self.addresses[gateway];
-                    let new = Connection::connect(&env, address, Limits::default(), Vec::new());
-                    let new = new.await.ok()?;
-                    self.connections.borrow_mut()[gateway] = Some(new.clone());
-                    new
-                }
-            };
-            connection.call::<P>(&self.credential, arguments).await.ok()
-        };
-        let answer = env.timeout(PATIENCE, asked).await.ok().flatten();
-        if answer.is_none() {
-            // Another connection the next time: what was asked over this one may still be done.
-            if let Some(connection) = self.connections.borrow_mut()[gateway].take() {
-                connection.close("no answer");
-            }
-            self.world.sleep(50 * MS).await;
-        }
-        answer
-    }
-}
-
-fn place(dir: &nfs_fh3, name: String) -> diropargs3 {
-    diropargs3 {
-        dir: dir.clone(),
-        name: name.into(),
-    }
-}
-
-fn name_of(file: usize, version: u64) -> String {
-    format!("{file}-{version}")
-}
-
-fn record(version: u64) -> Bytes {
-    let number = version.to_be_bytes();
-    [number, number].concat().into()
-}
 
 /// Writes versions of one file, each call by any gateway, and renames it to the version's name.
 async fn write_on(
@@ -152,6 +66,8 @@ async fn write_on(
             match clients.call::<NFSPROC3_RENAME>(gateway, &rename).await {
                 Some(RENAME3res::NFS3_OK(_)) => break,
                 Some(RENAME3res::default(nfsstat3::NFS3ERR_JUKEBOX, _)) | None => {}
+                // The gateway's session ended while it was being done: nobody knows whether it was.
+                Some(RENAME3res::default(nfsstat3::NFS3ERR_IO, _)) => {}
                 // It was done when it was asked before.
                 Some(RENAME3res::default(nfsstat3::NFS3ERR_NOENT, _)) if tries > 0 => break,
                 Some(RENAME3res::default(why, _)) => panic!("file {number}: RENAME: {why:?}"),
@@ -228,40 +144,6 @@ async fn look_at(
     }
 }
 
-/// What goes wrong: a gateway dies and starts again, the metadata servers' leader dies, a link is cut for a while.
-async fn fail(world: &World, rng: &mut Rng, group: &Group, gates: &[Gate], is_over: &Cell<bool>) {
-    while !is_over.get() {
-        world.sleep(rng.within(500..3_000) as u32 * MS).await;
-        let gate = &gates[rng.below(GATEWAYS as u64) as usize];
-        let pause = rng.within(100..4_000) as u32 * MS;
-        match rng.below(4) {
-            0 | 1 => {
-                gate.kill();
-                world.sleep(pause).await;
-                gate.begin(world).await;
-            }
-            2 => {
-                let member = rng.below(3) as usize;
-                let address = group.address(member);
-                let server = address.split(':').next().unwrap_or_default();
-                let name = gate.node.name();
-                world.net().cut(&name, server);
-                world.sleep(pause).await;
-                world.net().heal_between(&name, server);
-            }
-            _ => {
-                let Some(active) = group.active() else {
-                    continue;
-                };
-                group.kill(active);
-                world.sleep(pause).await;
-                group.start(active);
-                group.all_count().await;
-            }
-        }
-    }
-}
-
 fn use_gateways(seed: u64) {
     in_world(seed, async |world| {
         let (group, _servers, gates) = cluster::<GATEWAYS>(&world).await;
@@ -301,7 +183,15 @@ fn use_gateways(seed: u64) {
             async move { look_at(&clients, &mut rng, root, of_files, ends).await }
         });
         let mut rng = world.rng("faults");
-        let faults = fail(&world, &mut rng, &group, &gates, &is_over);
+        let health: [Health; GATEWAYS] = Default::default();
+        let faults = Faults {
+            world: &world,
+            group: &group,
+            gates: &gates,
+            health: &health,
+            clients: &[],
+        };
+        let faults = faults.go_on(&mut rng, &is_over);
         let time = async {
             world.sleep(RUN).await;
             is_over.set(true);

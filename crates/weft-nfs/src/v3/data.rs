@@ -76,7 +76,7 @@ async fn written(
     let mut data = args.data;
     data.truncate(args.count as usize);
     let is_stable = args.stable != stable_how::UNSTABLE;
-    let count = io::write(caller, object.ino, args.offset, data, is_stable).await?;
+    let count = io::write(caller, object.ino, args.offset, data, (is_stable, || true)).await?;
     let committed = match is_stable {
         true => stable_how::FILE_SYNC,
         false => stable_how::UNSTABLE,

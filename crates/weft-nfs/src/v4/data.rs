@@ -69,6 +69,14 @@ impl Compound {
         Ok(())
     }
 
+    /// Whether a state id still gives the right that it gave: a write may have waited for longer than a lock was held,
+    /// or its client known.
+    pub(super) fn still(&self, id: &stateid4, ino: u64) -> Result<impl Fn() -> bool + use<>> {
+        let (state, client) = (self.state.clone(), self.client()?);
+        let id = named(id, self.current_id.as_ref())?;
+        Ok(move || state.right(client, id, ino).is_ok())
+    }
+
     pub(super) async fn read(&mut self, args: READ4args) -> Result<()> {
         let object = self.bytes_of(&args.stateid, READ).await?;
         let read = io::read(&self.caller, object.ino, args.offset, args.count).await?;
@@ -88,7 +96,8 @@ impl Compound {
         let client = Some(self.client()?);
         let delegations = &self.caller.shared.delegations;
         let _changing = delegations.change(object.ino, client).await?;
-        let count = io::write(&self.caller, object.ino, args.offset, data, is_stable).await?;
+        let how = (is_stable, self.still(&args.stateid, object.ino)?);
+        let count = io::write(&self.caller, object.ino, args.offset, data, how).await?;
         delegations.note_heard(object.ino, self.client()?);
         WRITE4resok {
             count,

@@ -22,6 +22,12 @@ const SESSION_FLAGS: u32 = CREATE_SESSION4_FLAG_PERSIST
     | CREATE_SESSION4_FLAG_CONN_BACK_CHAN
     | CREATE_SESSION4_FLAG_CONN_RDMA;
 
+/// Clients of a gateway at most, confirmed or not: as many as it has connections, so that each of those may be one's. One
+/// that says nothing is forgotten after its lease.
+const CLIENTS_MAX: usize = 16_384;
+/// Sessions of a client at most: clients have one, and while they replace it two.
+const SESSIONS_MAX: usize = 16;
+
 impl Compound {
     fn principal(&self) -> Principal {
         Principal::of(&self.caller.credential)
@@ -40,6 +46,9 @@ impl Compound {
             return Err(nfsstat4::NFS4ERR_ENCR_ALG_UNSUPP.into());
         }
         let is_update = args.eia_flags & EXCHGID4_FLAG_UPD_CONFIRMED_REC_A != 0;
+        if self.state.client_count() >= CLIENTS_MAX {
+            return Err(nfsstat4::NFS4ERR_DELAY.into());
+        }
         let owner = &args.eia_clientowner;
         let exchanged = self.state.clients.borrow_mut().exchange(
             &owner.co_ownerid,
@@ -88,6 +97,9 @@ impl Compound {
         }
         if args.csa_flags & !SESSION_FLAGS != 0 {
             return Err(nfsstat4::NFS4ERR_INVAL.into());
+        }
+        if self.state.sessions_of(client) >= SESSIONS_MAX {
+            return Err(nfsstat4::NFS4ERR_NOSPC.into());
         }
         let attributes = agreed(&args.csa_fore_chan_attrs)?;
         let back = agreed(&args.csa_back_chan_attrs)?;

@@ -167,6 +167,18 @@ impl State {
         sessions.values().any(|session| session.client == client)
     }
 
+    /// How many sessions a client has.
+    pub(super) fn sessions_of(&self, client: u64) -> usize {
+        let sessions = self.sessions.borrow();
+        let of_client = sessions.values().filter(|it| it.client == client);
+        of_client.count()
+    }
+
+    /// How many clients there are, confirmed or not.
+    pub(super) fn client_count(&self) -> usize {
+        self.held.borrow().len()
+    }
+
     /// A client was named: from now on it is expected to be heard of.
     pub(super) fn met(&self, client: u64) {
         let mut held = self.held.borrow_mut();
@@ -478,6 +490,7 @@ impl State {
     /// What a client is told with every call.
     pub(super) fn flags(&self, session: &Session) -> u32 {
         let mut flags = 0;
+        self.delegations.revoke_lapsed();
         if session.back.is_down() {
             flags |= SEQ4_STATUS_CB_PATH_DOWN_SESSION;
         }
