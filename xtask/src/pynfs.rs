@@ -25,11 +25,9 @@ fn flags(version: &str) -> &'static [&'static str] {
 }
 
 /// Tests that may fail, each with its reason in docs/nfs-clients.md.
-const EXPECTED_FAILURES: [(&str, &str); 7] = [
-    ("4.1", "DELEG2"),
+const EXPECTED_FAILURES: [(&str, &str); 5] = [
     ("4.1", "DELEG24"),
     ("4.1", "DELEG25"),
-    ("4.2", "DELEG2"),
     ("4.2", "DELEG24"),
     ("4.2", "DELEG25"),
     ("4.2", "EID4"),

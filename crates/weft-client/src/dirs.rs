@@ -8,7 +8,9 @@ use crate::handles::{DirHandle, Pages};
 use crate::names::NameState;
 use crate::types::*;
 use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
 use std::rc::Rc;
+use std::time::Duration;
 use weft_types::FixedSet;
 use weft_wire::proto::ReaddirRequest;
 
@@ -16,6 +18,11 @@ use weft_wire::proto::ReaddirRequest;
 const PAGE_ENTRIES: u32 = 1024;
 /// The next page is fetched when fewer entries than this wait.
 const LOW_ENTRIES: usize = 512;
+/// Inodes that are asked for at a time where a page has not brought what they are like: files that others have for
+/// themselves, for the most part.
+const ASKED_AT_ONCE: usize = 64;
+/// Names are not kept waiting for attributes for longer than this.
+const ATTRIBUTES_PATIENCE: Duration = Duration::from_secs(1);
 /// `.` and `..`.
 const DOTS: u64 = 2;
 
@@ -54,6 +61,7 @@ impl Core {
                         kind: FileKind::Directory,
                         cookie,
                         known: None,
+                        name_leased: false,
                     });
                 }
             }
@@ -64,13 +72,45 @@ impl Core {
             let pages = handle.pages.borrow();
             !pages.end && pages.entries.len() < found.len() + LOW_ENTRIES
         };
+        let dir = handle.node.ino;
         if is_low && !handle.fetching.get() {
             let core = self.clone();
             self.env.spawn("next page", async move {
                 core.fetch_page(&handle).await;
             });
         }
+        if plus {
+            self.look_at(dir, &mut found).await;
+        }
         Ok(found)
+    }
+
+    /// What entries stand for as they are handed out: since their page came, others may have changed it. Asks side by side
+    /// for what is known under no lease: a program that is told one after the other waits for each.
+    async fn look_at(self: &Rc<Self>, dir: u64, entries: &mut [DirEntry]) {
+        for entry in &mut *entries {
+            entry.known = None;
+        }
+        let files = entries.iter_mut().filter(|entry| entry.cookie > DOTS);
+        let looking = stream::iter(files).for_each_concurrent(ASKED_AT_ONCE, async |entry| {
+            // One that has gone, or cannot be asked for, is a name.
+            let known = self.known_here(entry.ino).await.ok();
+            // What is spread has attributes in many places: they are asked for when they are wanted.
+            let whole = known.filter(|(_, known)| known.attr.shards == 0);
+            entry.known = whole.map(|(_, known)| known);
+            entry.name_leased = self.keeps_name(dir, &entry.name, entry.ino);
+        });
+        if self
+            .env
+            .timeout(ATTRIBUTES_PATIENCE, looking)
+            .await
+            .is_err()
+        {
+            tracing::debug!(
+                dir,
+                "listed without some attributes: they did not come in time"
+            );
+        }
     }
 
     /// Waits until there are entries, or the end is known.
@@ -186,7 +226,6 @@ impl Core {
     pub async fn list_one(self: &Rc<Self>, ino: u64, after: u64, plus: bool) -> Result<Listed> {
         let node = self.nodes.get_or_new(ino);
         let change = node.state.borrow().attr.map_or(0, |attr| attr.change);
-        let handovers = self.handovers.get();
         let xattr_changes = self.xattr_changes.get();
         let (reply, link) = self
             .ask_at(node.ino, |link| ReaddirRequest {
@@ -204,25 +243,22 @@ impl Core {
         let standing = reply.leases.iter().filter(|l| self.stands(&link, l));
         let leased: FixedSet<u64> = standing.map(|lease| lease.ino).collect();
         let mut entries = Vec::with_capacity(reply.entries.len());
-        for entry in reply.entries {
-            // What another group keeps is asked of that, when it is wanted; so is what is spread.
-            let own = entry.inode.as_ref().filter(|inode| !inode.elsewhere);
-            let known = own.and_then(|inode| {
+        for mut entry in reply.entries {
+            // What another group keeps is asked of that.
+            if let Some(inode) = entry.inode.take().filter(|inode| !inode.elsewhere) {
                 let is_leased = leased.contains(&entry.ino);
-                let (node, known) = self.take_inode(inode, is_leased);
+                let (node, _) = self.take_inode(&inode, is_leased);
                 if inode.no_xattrs && is_leased {
                     self.take_no_xattrs(&node, xattr_changes);
                 }
-                let is_whole = known.attr.shards == 0;
-                let is_new = known.leased || !node.handed_over_since(handovers);
-                (is_whole && is_new).then_some(known)
-            });
+            }
             entries.push(DirEntry {
                 kind: entry.kind(),
                 ino: entry.ino,
                 cookie: entry.cookie + DOTS,
                 name: entry.name,
-                known,
+                known: None,
+                name_leased: false,
             });
         }
         let mut state = node.state.borrow_mut();

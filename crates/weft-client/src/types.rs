@@ -153,9 +153,10 @@ pub struct DirEntry {
     pub kind: FileKind,
     /// Where to go on after it; below 2^63.
     pub cookie: u64,
-    /// Attributes, if asked for and known without taking another client's write lease; not for
-    /// `.` and `..`.
+    /// Attributes as of when it is told, if they were asked for and can be had; not for `.` and `..`.
     pub known: Option<Known>,
+    /// A lease covers that the name stands for the inode: only then may the face keep that.
+    pub name_leased: bool,
 }
 
 /// Room in the cluster, in bytes of one copy.

@@ -484,7 +484,7 @@ impl Face {
             // Changes of directories are in the journal before they are answered.
             Call::Fsyncdir { .. } => Ok(Body::Nothing),
             Call::Setxattr { name, value, flags } => {
-                refuse_system_attributes(&name)?;
+                refuse_foreign_attributes(&name)?;
                 let (name, value, flags) = (&name, &value, xattr_flags(flags)?);
                 self.as_caller(header, |cred| async move {
                     client
@@ -495,7 +495,7 @@ impl Face {
                 Ok(Body::Nothing)
             }
             Call::Getxattr { name, size } => {
-                refuse_system_attributes(&name)?;
+                refuse_foreign_attributes(&name)?;
                 let name = &name;
                 let value = self
                     .as_caller(header, |cred| async move {
@@ -519,7 +519,7 @@ impl Face {
                 sized(list.into(), size)
             }
             Call::Removexattr { name } => {
-                refuse_system_attributes(&name)?;
+                refuse_foreign_attributes(&name)?;
                 let name = &name;
                 self.as_caller(header, |cred| async move {
                     client.removexattr(&cred, ino, name).await
@@ -731,7 +731,7 @@ impl Face {
                 let known = entry.known.as_ref().map(|known| {
                     (
                         attr_out(&known.attr),
-                        self.name_validity(known.leased),
+                        self.name_validity(entry.name_leased),
                         self.validity(known.leased),
                     )
                 });

@@ -175,13 +175,15 @@ pub fn xattr_flags(flags: u32) -> Result<XattrFlags> {
     }
 }
 
-/// `system.*` is how ACLs are asked for, which Weft does not have. Answered here, since `ls -l`
-/// asks for every file.
+/// `system.*` is how ACLs are asked for, which Weft does not have; labels of SELinux (`security.selinux`) are the
+/// kernel's own where it has them switched on, and told by the options of a mount, and without effect where not. Both are
+/// asked for by `ls -l`, which asks no more once it is told that there are none: an attribute that is only not set it
+/// asks for with every file.
 ///
 /// # Errors
 /// EOPNOTSUPP.
-pub fn refuse_system_attributes(name: &[u8]) -> Result<()> {
-    if name.starts_with(b"system.") {
+pub fn refuse_foreign_attributes(name: &[u8]) -> Result<()> {
+    if name.starts_with(b"system.") || name == b"security.selinux" {
         return Err(errno::UNSUPPORTED);
     }
     Ok(())

@@ -90,6 +90,10 @@ fn what_is_not_there_is_refused_and_not_taken_for_something_else() {
     assert!(rename_flags(libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE).is_err());
     assert!(xattr_flags(3).is_err());
     assert!(kind_of(libc::S_IFDIR).is_none());
-    assert!(refuse_system_attributes(b"system.posix_acl_access").is_err());
-    assert!(refuse_system_attributes(b"user.system.").is_ok());
+    for name in [&b"system.posix_acl_access"[..], b"security.selinux"] {
+        assert_eq!(refuse_foreign_attributes(name), Err(errno::UNSUPPORTED));
+    }
+    for name in [&b"user.system."[..], b"security.capability"] {
+        assert_eq!(refuse_foreign_attributes(name), Ok(()));
+    }
 }

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use futures_util::future::join;
 use group::{Group, SECOND, in_world};
 use std::rc::Rc;
-use weft_client::{Client, Cred, DirEntry, Errno, FileKind, XattrFlags};
+use weft_client::{
+    Client, CreateFlags, Cred, DirEntry, Errno, FileKind, OpenFlags, SetAttr, XattrFlags,
+};
 use weft_sim::World;
 
 const FILES: u64 = 40;
@@ -103,4 +105,71 @@ fn an_older_listing_does_not_hide_what_was_set_since() {
             assert_eq!(&label(&one, file).await.unwrap()[..], b"other");
         });
     }
+}
+
+#[test]
+fn what_waits_of_a_listing_is_not_older_than_the_question_for_it() {
+    in_world(200, async |world| {
+        let (_cluster, [one, two], dir) = directory(&world).await;
+        let cred = Cred::default();
+        let handle = two.opendir(&cred, dir).await.unwrap();
+        // All have come, and most of them wait.
+        let first = two.readdir(handle, 0, 8, true).await.unwrap();
+        let after = first.last().unwrap().cookie;
+        let mut changed = list(&one, dir).await;
+        changed.retain(|entry| entry.cookie > after);
+        assert!(changed.len() > 20);
+        for entry in &changed {
+            let private = SetAttr {
+                mode: Some(0o600),
+                ..SetAttr::default()
+            };
+            let setting = one.setattr(&cred, entry.ino, private, None);
+            setting.await.unwrap();
+        }
+        let rest = two.readdir(handle, after, 1_000, true).await.unwrap();
+        assert_eq!(rest.len(), changed.len());
+        for entry in rest {
+            let known = entry.known.unwrap();
+            assert_eq!(known.attr.mode & 0o777, 0o600, "{:?}", entry.name);
+        }
+    });
+}
+
+#[test]
+fn files_that_others_write_are_listed_with_attributes() {
+    in_world(201, async |world| {
+        let (_cluster, [one, two], dir) = directory(&world).await;
+        let cred = Cred::default();
+        let how = CreateFlags {
+            open: OpenFlags {
+                write: true,
+                ..OpenFlags::default()
+            },
+            ..CreateFlags::default()
+        };
+        for number in 0..FILES {
+            let name = format!("written{number}");
+            let making = one.create(&cred, dir, name.as_bytes(), 0o644, how);
+            let (_, file) = making.await.unwrap();
+            let data = Bytes::from(vec![1; 1 + number as usize]);
+            one.write(file, 0, data, false).await.unwrap();
+        }
+        // Its writer has each of them for itself. They are asked for side by side.
+        let began = world.now();
+        let listed = list(&two, dir).await;
+        assert!(
+            world.now() - began < SECOND / 10,
+            "{:?}",
+            world.now() - began
+        );
+        let written = listed
+            .iter()
+            .filter(|entry| entry.name.starts_with(b"written"));
+        let sizes: Vec<u64> = written
+            .map(|it| it.known.as_ref().unwrap().attr.size)
+            .collect();
+        assert_eq!(sizes.len() as u64, FILES);
+        assert_eq!(sizes.iter().sum::<u64>(), FILES * (FILES + 1) / 2);
+    });
 }

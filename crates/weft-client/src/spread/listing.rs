@@ -135,6 +135,7 @@ mod tests {
                     kind: FileKind::Regular,
                     cookie: *cookie,
                     known: None,
+                    name_leased: false,
                 })
                 .collect(),
             end,
