@@ -30,10 +30,7 @@ pub fn files(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outc
     let mut bed = bed(options, weft)?;
     let behind = Behind::start(&mut bed, weft, "files", (SERVERS, CLIENTS))?;
     for files in &options.files {
-        let amount = Amount {
-            bytes: options.size * 1_000_000,
-            files: *files,
-        };
+        let amount = options.amount(*files);
         let took = behind.write(&bed, &format!("files-{files}"), amount)?;
         let case = format!("{files} files each");
         let seconds = took.as_secs_f64();
@@ -50,10 +47,7 @@ pub fn files(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outc
 /// As [`files`].
 pub fn gateways(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outcome {
     let mut bed = bed(options, weft)?;
-    let amount = Amount {
-        bytes: options.size * 1_000_000,
-        files: 4,
-    };
+    let amount = options.amount(4);
     let mut alone = None;
     for gateways in [1, 2, 4] {
         let name = format!("by-{gateways}");
@@ -146,6 +140,7 @@ impl Behind {
             command.args(["--name", &format!("{name}-{client}")]);
             command.args(["--bytes", &amount.bytes.to_string()]);
             command.args(["--files", &amount.files.to_string()]);
+            command.args(["--piece", &amount.piece.to_string()]);
             clients.push(Client::start(command)?);
         }
         clients.iter_mut().try_for_each(Client::wait_ready)?;

@@ -42,6 +42,9 @@ pub struct DnfspOptions {
     /// Files in which it writes them, one number after the other.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     files: Vec<u64>,
+    /// KiB of each WRITE, and of each write on the mount.
+    #[arg(long, value_name = "KIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(4..=1024))]
+    write_size: u64,
     /// Rounds; the systems take turns, medians are compared.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -54,6 +57,17 @@ pub struct DnfspOptions {
     /// Use this binary instead of building one in release.
     #[arg(long, value_name = "FILE")]
     weft: Option<PathBuf>,
+}
+
+impl DnfspOptions {
+    /// What a client writes in so many files.
+    fn amount(&self, files: u64) -> Amount {
+        Amount {
+            bytes: self.size * 1_000_000,
+            files,
+            piece: self.write_size << 10,
+        }
+    }
 }
 
 /// A part of the benchmark.
@@ -122,10 +136,7 @@ fn files(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome {
     let mut lines = Vec::new();
     for round in 0..options.rounds {
         for files in &options.files {
-            let amount = Amount {
-                bytes: options.size * 1_000_000,
-                files: *files,
-            };
+            let amount = options.amount(*files);
             for (system, ways) in &systems {
                 let name = format!("{}-{round}-{files}", system.replace(' ', "-"));
                 let took = write(ways, &name, amount)?;
@@ -180,6 +191,9 @@ pub struct ClientOptions {
     bytes: u64,
     #[arg(long)]
     files: u64,
+    /// Bytes of each WRITE.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    piece: u64,
 }
 
 /// Runs it.
@@ -190,6 +204,7 @@ pub fn client(options: &ClientOptions) -> Outcome {
     let amount = Amount {
         bytes: options.bytes,
         files: options.files,
+        piece: options.piece,
     };
     let ready = || {
         println!("ready");

@@ -13,8 +13,6 @@ use weft_xdr::mount3::{MOUNTPROC3_MNT, mountres3};
 use weft_xdr::nfs3::*;
 use weft_xdr::rpc::authsys_parms;
 
-/// Bytes of a WRITE.
-const PIECE: u64 = 256 << 10;
 /// WRITEs of a client that are on their way at a time.
 const IN_FLIGHT: usize = 8;
 
@@ -24,6 +22,8 @@ pub struct Amount {
     /// Of all files together.
     pub bytes: u64,
     pub files: u64,
+    /// Of one WRITE.
+    pub piece: u64,
 }
 
 impl Amount {
@@ -38,9 +38,9 @@ impl Amount {
 
     /// Where pieces of a file begin, and their bytes.
     fn pieces(self, file: u64) -> impl Iterator<Item = (u64, usize)> {
-        let bytes = self.of_file(file);
-        let count = bytes.div_ceil(PIECE);
-        (0..count).map(move |at| (at * PIECE, PIECE.min(bytes - at * PIECE) as usize))
+        let (bytes, piece) = (self.of_file(file), self.piece);
+        let count = bytes.div_ceil(piece);
+        (0..count).map(move |at| (at * piece, piece.min(bytes - at * piece) as usize))
     }
 }
 
@@ -85,7 +85,7 @@ pub fn write(ways: &[Way], name: &str, amount: Amount) -> Result<Duration, Strin
 fn on_mount(directory: &Path, amount: Amount, ready: &Barrier) -> Result<Duration, String> {
     let failed = |error| format!("{}: {error}", directory.display());
     let made = fs::create_dir(directory);
-    let piece = vec![7; PIECE as usize];
+    let piece = vec![7; amount.piece as usize];
     ready.wait();
     made.map_err(failed)?;
     let begin = Instant::now();
@@ -195,7 +195,7 @@ impl Client {
             CREATE3res::NFS3_OK(made) => made.obj.ok_or("no handle")?,
             CREATE3res::default(why, _) => return Err(format!("CREATE: {why:?}")),
         };
-        let piece = Bytes::from(vec![7; PIECE as usize]);
+        let piece = Bytes::from(vec![7; amount.piece as usize]);
         let writes = amount.pieces(number).map(|(offset, bytes)| {
             let write = WRITE3args {
                 file: file.clone(),
@@ -246,8 +246,13 @@ mod tests {
 
     #[test]
     fn all_bytes_are_in_the_files() {
-        for (bytes, files) in [(50_000_000, 1), (50_000_000, 128), (7, 3), (PIECE * 2, 1)] {
-            let amount = Amount { bytes, files };
+        for (bytes, files) in [(50_000_000, 1), (50_000_000, 128), (7, 3), (8192, 1)] {
+            let piece = 4096;
+            let amount = Amount {
+                bytes,
+                files,
+                piece,
+            };
             let of_file = |file| {
                 amount
                     .pieces(file)
