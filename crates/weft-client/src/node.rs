@@ -57,8 +57,12 @@ pub(crate) struct Buffer {
     pub round: u64,
     /// Everything of this round and before is to be sent.
     pub wanted: Option<u64>,
-    /// Offsets of whole pieces that are to be sent.
+    /// Where pieces that are whole begin that are to be sent, or what is left of them.
     pub ready: VecDeque<u64>,
+    /// The last write was long: what waits is sent early.
+    pub is_long: bool,
+    /// Where ended what was sent last before its piece was whole.
+    pub begun: u64,
     /// Stands in the queue of the write-behind.
     pub queued: bool,
     /// Where the last message of a flush began, in the file.

@@ -1,6 +1,7 @@
 //! Write-behind: from the write buffers to the pairs, many messages at a time.
 //!
-//! Whole pieces (at most a stripe unit) go as soon as they are complete; the rest when it is wanted
+//! Whole pieces (at most a stripe unit) go as soon as they are complete; what comes in long writes goes
+//! before that while little of the file is on its way; the rest when it is wanted
 //! (fsync, close, revocation, age, a full buffer). `pump` is the one place where messages begin; it
 //! is called whenever there may be something to send. Keeps true: no byte range is on its way twice
 //! at a time, so older bytes never overtake newer ones; bytes stay in the buffer until all copies of
@@ -9,7 +10,7 @@
 use crate::changes::Write;
 use crate::core::{Core, mode_of, root_cred};
 use crate::leases::Mode;
-use crate::node::{FileLayout, Node, NodeState};
+use crate::node::{Buffer, FileLayout, Node, NodeState};
 use crate::owed::Owed;
 use crate::pairs::Object;
 use crate::revoke::owed_setattr;
@@ -21,7 +22,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use weft_types::Member;
+use weft_types::{BLOCK_BYTES, Member};
 use weft_wire::proto::{self, Protocol, op};
 
 /// Extents in one message: a server locks and writes each of them.
@@ -30,6 +31,15 @@ const EXTENTS_MAX: usize = 128;
 const PARTS_MAX: usize = 256;
 /// How many extents are looked at for more of the same object: bounds the work for one message.
 const SCAN_MAX: usize = 1024;
+/// A write from this length on is sent on without waiting for its piece to be whole: who writes so much at a
+/// time gathers himself, and one message for each costs little beside its bytes.
+const EARLY_BYTES: u64 = 32 << 10;
+/// Bytes of one early message at most: a member that leads sends a message on when all of it has come.
+const EARLY_MESSAGE_BYTES: u64 = 64 << 10;
+/// With so much of a file on its way nothing more of it is sent early: the links are busy, and what waits
+/// meanwhile goes in larger messages. Enough that one message goes to the member that leads while the one
+/// before goes on to its twin.
+const EARLY_FLYING_BYTES: u64 = 128 << 10;
 /// Messages about size and times that may be on their way at a time.
 const TELLING_MAX: usize = 16;
 /// A flush waits this much longer than the patience of its messages, whose errors say more.
@@ -167,16 +177,9 @@ impl Core {
         }
         if let Some(layout) = &state.layout {
             let piece = writeback.piece.min(layout.map.unit());
-            let mut at = offset - offset % piece;
-            while at < end {
-                let whole = at >= offset && at + piece <= end;
-                if whole || state.buffer.waiting.covers(at, at + piece) {
-                    state.buffer.ready.push_back(at);
-                }
-                at += piece;
-            }
+            note_written(&mut state.buffer, piece, offset, end);
         }
-        if !state.buffer.ready.is_empty() {
+        if !state.buffer.ready.is_empty() || state.buffer.is_long {
             writeback.enqueue(node, state);
         }
     }
@@ -369,7 +372,10 @@ impl Core {
             state.buffer.wanted = None;
             state.buffer.ready.clear();
             state.hybrid = None;
-        } else if state.buffer.wanted.is_some() || !state.buffer.ready.is_empty() {
+        } else if state.buffer.wanted.is_some()
+            || !state.buffer.ready.is_empty()
+            || state.buffer.is_long
+        {
             writeback.enqueue(node, &mut state);
         }
         let tells = state.buffer.is_clean() && std::mem::take(&mut state.buffer.tell_then);
@@ -644,15 +650,19 @@ fn next_message(ino: u64, state: &mut NodeState, piece_bytes: u64) -> Option<Mes
     let layout = state.layout.clone()?;
     let piece = piece_bytes.min(layout.map.unit());
     while let Some(start) = state.buffer.ready.pop_front() {
-        let end = start + piece;
+        let end = end_of_piece(start, piece);
         // If it is on its way already it stays, and is found complete again by a later write, or
         // by a flush.
         if state.buffer.flying.touches(start, end) || !state.buffer.waiting.covers(start, end) {
             continue;
         }
-        return Some(gather(ino, state, &layout, start, piece, true));
+        return Some(gather(ino, state, &layout, start, end - start, true));
     }
-    state.buffer.wanted?;
+    if state.buffer.wanted.is_none() {
+        let (start, end) = early(&state.buffer, piece)?;
+        state.buffer.begun = end;
+        return Some(gather(ino, state, &layout, start, end - start, true));
+    }
     if state.buffer.waiting.is_empty() {
         state.buffer.wanted = None;
         return None;
@@ -672,6 +682,54 @@ fn next_message(ino: u64, state: &mut NodeState, piece_bytes: u64) -> Option<Mes
         }
     }
     None
+}
+
+/// Bytes `start..end` wait: notes which pieces are whole now, and whether the rest is to be sent early.
+fn note_written(buffer: &mut Buffer, piece: u64, start: u64, end: u64) {
+    buffer.is_long = end - start >= EARLY_BYTES;
+    let mut at = start - start % piece;
+    while at < end {
+        let next = at + piece;
+        let begun = buffer.begun;
+        if start <= at && next <= end || buffer.waiting.covers(at, next) {
+            buffer.ready.push_back(at);
+        } else if at < begun && begun < next && buffer.waiting.covers(begun, next) {
+            // The beginning went early.
+            buffer.ready.push_back(begun);
+        }
+        at = next;
+    }
+}
+
+/// Where the piece ends that a byte lies in.
+fn end_of_piece(at: u64, piece: u64) -> u64 {
+    at - at % piece + piece
+}
+
+/// What is to be sent though nobody asks for it and its piece is not whole: what follows on what was sent so
+/// before, else what comes first in the file; no more than a piece, and in one run.
+fn early(buffer: &Buffer, piece: u64) -> Option<(u64, u64)> {
+    if !buffer.is_long || buffer.flying.bytes() >= EARLY_FLYING_BYTES {
+        return None;
+    }
+    let free = |from: u64| {
+        let mut waiting = buffer.waiting.ranges(from);
+        let start = waiting.find_map(|(at, end)| first_free(&buffer.flying, at.max(from), end))?;
+        let flying = buffer.flying.ranges(start).next();
+        let most = flying
+            .map_or(u64::MAX, |(at, _)| at)
+            .min(end_of_piece(start, piece))
+            .min((start + EARLY_MESSAGE_BYTES) / BLOCK_BYTES * BLOCK_BYTES);
+        let mut end = start;
+        for (at, to) in buffer.waiting.ranges(start) {
+            if at > end || end >= most {
+                break;
+            }
+            end = to;
+        }
+        Some((start, end.min(most)))
+    };
+    free(buffer.begun).or_else(|| free(0))
 }
 
 /// The first byte of `start..end` that is not in `flying`.

@@ -18,6 +18,15 @@ fn file(width: u32) -> NodeState {
     }
 }
 
+/// One pair, and stripes that are longer than pieces.
+fn wide_unit() -> NodeState {
+    let map = StripeMap::new(1 << 20, vec![PairId(0)]).unwrap();
+    let mut state = file(1);
+    let layout = (**state.layout.as_ref().unwrap()).clone();
+    state.layout = Some(Rc::new(FileLayout { map, ..layout }));
+    state
+}
+
 fn put(state: &mut NodeState, at: u64, bytes: usize, fill: u8) {
     let round = state.buffer.round;
     state
@@ -114,6 +123,76 @@ fn a_whole_piece_goes_at_once_and_the_rest_stays() {
     assert_eq!(messages.len(), 1);
     assert_eq!(messages[0].ranges, [(0, UNIT)]);
     assert_eq!(state.buffer.waiting.bytes(), 100);
+}
+
+#[test]
+fn long_writes_go_early_while_little_is_on_its_way_and_short_ones_are_gathered() {
+    const PIECE: u64 = 256 << 10;
+    let mut state = wide_unit();
+    let write = |state: &mut NodeState, at: u64, bytes: usize| {
+        put(state, at, bytes, 1);
+        note_written(&mut state.buffer, PIECE, at, at + bytes as u64);
+        let messages = drain(state, PIECE);
+        let ranges = messages.into_iter().flat_map(|message| message.ranges);
+        ranges.collect::<Vec<_>>()
+    };
+    const K: u64 = 1 << 10;
+    for at in 0..7 {
+        assert_eq!(write(&mut state, at * 4 * K, 4096), [], "4 KiB at a time");
+    }
+    // All that waits goes with the first long one.
+    let first = write(&mut state, 28 * K, 64 << 10);
+    assert_eq!(first, [(0, 64 * K), (64 * K, 92 * K)]);
+    assert_eq!(write(&mut state, 92 * K, 64 << 10), [(92 * K, 156 * K)]);
+    assert_eq!(
+        write(&mut state, 156 * K, 64 << 10),
+        [],
+        "enough is under way"
+    );
+    // What is left of the piece goes when it is whole.
+    assert_eq!(write(&mut state, 220 * K, 64 << 10), [(156 * K, 256 * K)]);
+    assert_eq!(write(&mut state, 284 * K, 64 << 10), []);
+    state.buffer.flying.remove(0, 220 * K);
+    let ranges = |state: &mut NodeState| {
+        let messages = drain(state, PIECE).into_iter();
+        messages
+            .flat_map(|message| message.ranges)
+            .collect::<Vec<_>>()
+    };
+    let next = ranges(&mut state);
+    assert_eq!(next, [(256 * K, 320 * K), (320 * K, 348 * K)]);
+    state.buffer.flying.remove(0, u64::MAX);
+    assert_eq!(write(&mut state, 348 * K, 4096), []);
+    // Up to the end of a piece and no further.
+    assert_eq!(write(&mut state, 352 * K, 256 << 10), [(348 * K, 512 * K)]);
+    state.buffer.flying.remove(0, u64::MAX);
+    let next = ranges(&mut state);
+    assert_eq!(next, [(512 * K, 576 * K), (576 * K, 608 * K)]);
+    assert!(state.buffer.waiting.is_empty());
+}
+
+#[test]
+fn what_was_written_again_goes_whole() {
+    const PIECE: u64 = 64 << 10;
+    let mut state = wide_unit();
+    put(&mut state, 0, 40 << 10, 1);
+    note_written(&mut state.buffer, PIECE, 0, 40 << 10);
+    assert_eq!(drain(&mut state, PIECE).len(), 1);
+    put(&mut state, 0, 64 << 10, 2);
+    note_written(&mut state.buffer, PIECE, 0, 64 << 10);
+    // Not over what is on its way.
+    let next = drain(&mut state, PIECE);
+    assert_eq!(next.len(), 1);
+    assert_eq!(next[0].ranges, [(40 << 10, 64 << 10)]);
+    state.buffer.flying.remove(0, u64::MAX);
+    let next = drain(&mut state, PIECE);
+    assert_eq!(next[0].ranges, [(0, 40 << 10)]);
+    assert!(
+        next[0]
+            .parts
+            .iter()
+            .all(|part| part.iter().all(|b| *b == 2))
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod changes;
 mod checkpoints;
 mod committer;
 mod crash_points;
+mod dealing;
 mod deletions;
 mod error;
 mod expiry;

@@ -6,6 +6,7 @@
 
 use crate::checkpoints::{self, Checkpointing};
 use crate::committer::{self, Commits};
+use crate::dealing::{self, Dealing};
 use crate::jobs::Jobs;
 use crate::leases::{LEASES_MAX, Leases};
 use crate::locks::LockWaiters;
@@ -101,6 +102,8 @@ pub(crate) struct Core {
     pub metrics: Rc<Metrics>,
     /// Time of the last entry, in nanoseconds: entries never go back in time.
     pub last_time: i128,
+    /// At which pairs the next files begin.
+    pub dealing: Dealing,
 }
 
 /// What a reign begins with.
@@ -149,6 +152,7 @@ impl Meta {
             pairs,
             state,
             epoch,
+            dealing: Dealing::default(),
             leases: Leases::new(epoch.0 << SEQ_EPOCH_SHIFT, LEASES_MAX),
             parking: Parking::default(),
             ranges: Ranges::default(),
@@ -375,7 +379,13 @@ impl Meta {
     /// that has to be committed before anybody is told.
     pub(crate) fn apply(&self, core: &mut Core, mut entry: Entry) -> (OpReply, Sn) {
         entry.time = Some(self.entry_time(core));
-        entry.random = self.env.random();
+        entry.random = match dealing::makes_file(&entry) {
+            true => {
+                let pairs = core.state.pairs_for_new_files();
+                core.dealing.deal(pairs, || self.env.random())
+            }
+            false => self.env.random(),
+        };
         let mut inos: Vec<Ino> = Vec::new();
         let named = crate::changes::concerned(&core.state, &entry, &mut inos);
         let reply = core.state.apply(&entry);

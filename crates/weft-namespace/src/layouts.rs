@@ -75,10 +75,35 @@ pub(crate) fn choose_pairs(
     width: u32,
     random: u64,
 ) -> Box<[PairId]> {
+    match eligible(pairs, draining) {
+        Eligible::All => take_pairs(pairs.keys().copied(), width, random),
+        Eligible::These(these) => take_pairs(these.into_iter(), width, random),
+    }
+}
+
+/// Of how many pairs one is that at which [`choose_pairs`] begins.
+pub(crate) fn count_eligible(
+    pairs: &BTreeMap<PairId, PairState>,
+    draining: &BTreeSet<PairId>,
+) -> usize {
+    match eligible(pairs, draining) {
+        Eligible::All => pairs.len(),
+        Eligible::These(these) => these.len(),
+    }
+}
+
+/// The pairs on which new files lie.
+enum Eligible {
+    /// As most of the time.
+    All,
+    These(Vec<PairId>),
+}
+
+fn eligible(pairs: &BTreeMap<PairId, PairState>, draining: &BTreeSet<PairId>) -> Eligible {
     let is_up = |state: &PairState| state.mode() != Mode::Down;
     let up = pairs.values().filter(|state| is_up(state)).count();
     if draining.is_empty() && (up == 0 || up == pairs.len()) {
-        return take_pairs(pairs.keys().copied(), width, random);
+        return Eligible::All;
     }
     let staying = pairs.iter().filter(|(id, _)| !draining.contains(id));
     let up: Vec<PairId> = staying
@@ -86,11 +111,10 @@ pub(crate) fn choose_pairs(
         .filter(|(_, state)| is_up(state))
         .map(|(id, _)| *id)
         .collect();
-    if up.is_empty() {
-        let staying: Vec<PairId> = staying.map(|(id, _)| *id).collect();
-        return take_pairs(staying.into_iter(), width, random);
+    match up.is_empty() {
+        true => Eligible::These(staying.map(|(id, _)| *id).collect()),
+        false => Eligible::These(up),
     }
-    take_pairs(up.into_iter(), width, random)
 }
 
 fn take_pairs(

@@ -5,6 +5,7 @@ use crate::access;
 use crate::directory::DirectoryEntry;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode};
+use crate::layouts::count_eligible;
 use crate::locks::Wanted;
 use crate::names::Name;
 use crate::ops::setxattr;
@@ -387,6 +388,11 @@ impl State {
     /// The pairs there are, in order.
     pub fn pairs(&self) -> impl ExactSizeIterator<Item = PairId> + '_ {
         self.pairs.keys().copied()
+    }
+
+    /// Of how many pairs an entry's `random` chooses the one at which a new file begins.
+    pub fn pairs_for_new_files(&self) -> usize {
+        count_eligible(&self.pairs, &self.draining)
     }
 
     /// The first `max` objects that are to be dropped, in the order in which they came.

@@ -5,11 +5,13 @@
 //! a connection (an answer from another task, a call of ours) changes [`Inner`] and wakes the task.
 
 use crate::limits::Limits;
-use crate::message::{Credential, Header, HeaderError, arguments_of, encode_call, encode_denied};
+use crate::message::{CallHeader, Credential, Header, HeaderError};
+use crate::message::{arguments_of, encode_call, encode_denied};
 use crate::outgoing::{Outgoing, Sent};
 use crate::pool::Pool;
-use crate::program::{Call, Payload, Program, Replier};
+use crate::program::{Call, Incoming, Payload, Program, Replier};
 use crate::record::{READ_BYTES, Record, RecordError, Records, Step};
+use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -17,12 +19,17 @@ use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use thiserror::Error;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, oneshot};
 use weft_env::{Env, Mono, Stream};
 use weft_xdr::rpc::{accept_stat, auth_stat, reject_stat, reply_stat};
 use weft_xdr::{DecodeError, Decoder, Encoder, Procedure, Xdr};
+
+/// A payload that has been coming for so long without its end is handed on in parts. Faster links lose little by
+/// waiting for the whole, and each part costs about as much as a call.
+const PART_AFTER: Duration = Duration::from_millis(2);
 
 /// Why a call of ours has no results.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -171,6 +178,10 @@ impl Inner {
         };
         match program.payload(version, procedure, arguments) {
             Payload::At { start, length } => Payload::At {
+                start: at.saturating_add(start),
+                length,
+            },
+            Payload::InParts { start, length } => Payload::InParts {
                 start: at.saturating_add(start),
                 length,
             },
@@ -324,6 +335,16 @@ fn results_of(mut input: Decoder, program: u32) -> Result<Decoder, CallError> {
     }
 }
 
+fn call_of(xid: u32, header: CallHeader, arguments: Decoder) -> Call {
+    Call {
+        xid,
+        version: header.version,
+        procedure: header.procedure,
+        credential: header.credential,
+        arguments,
+    }
+}
+
 /// Why a connection ends.
 #[derive(Debug, Error)]
 enum End {
@@ -342,6 +363,10 @@ pub(crate) struct Running {
     inner: Rc<Inner>,
     stream: Stream,
     records: Records,
+    /// The call of which the payload comes in parts, and its number.
+    incoming: Option<(u32, Box<dyn Incoming>)>,
+    /// Since when something has come of it that was not handed on.
+    part_since: Option<Mono>,
     /// Shared by all connections of a thread: one that waits keeps no buffer.
     scratch: Rc<RefCell<Vec<u8>>>,
 }
@@ -379,6 +404,8 @@ impl Running {
             inner,
             stream,
             records,
+            incoming: None,
+            part_since: None,
             scratch,
         };
         (connection, running)
@@ -426,14 +453,23 @@ impl Running {
                 self.inner.is_inside.set(false);
                 return Ok(());
             }
-            let scratch = &mut *self.scratch.borrow_mut();
-            match self.records.poll_fill(&mut self.stream, scratch, cx) {
-                Poll::Ready(Ok(true)) => self.inner.read_at.set(self.inner.env.now()),
+            let filled = {
+                let scratch = &mut *self.scratch.borrow_mut();
+                self.records.poll_fill(&mut self.stream, scratch, cx)
+            };
+            match filled {
+                Poll::Ready(Ok(true)) => {
+                    let now = self.inner.env.now();
+                    self.inner.read_at.set(now);
+                    if self.records.takes_parts() {
+                        self.part_since.get_or_insert(now);
+                    }
+                }
                 Poll::Ready(Ok(false)) => return Err(End::Closed),
                 Poll::Ready(Err(error)) => return Err(error.into()),
                 Poll::Pending => {
                     self.inner.is_inside.set(self.records.is_inside());
-                    return Ok(());
+                    return self.take_part();
                 }
             }
         }
@@ -452,8 +488,51 @@ impl Running {
         Ok(false)
     }
 
+    /// Hands on what has come of a payload that comes slowly.
+    fn take_part(&mut self) -> Result<(), End> {
+        let Some(head) = self.records.before_part().cloned() else {
+            return Ok(());
+        };
+        let now = self.inner.env.now();
+        if now.since(*self.part_since.get_or_insert(now)) < PART_AFTER {
+            return Ok(());
+        }
+        self.part_since = Some(now);
+        if self.incoming.is_none() {
+            self.incoming = self.begin(head)?;
+        }
+        match &mut self.incoming {
+            Some((_, incoming)) => incoming.part(self.records.take_part()),
+            None => self.records.keep_whole(),
+        }
+        Ok(())
+    }
+
+    /// Begins the call that a record with this head is, if its program takes it so.
+    fn begin(&self, head: Bytes) -> Result<Option<(u32, Box<dyn Incoming>)>, End> {
+        let mut arguments = Decoder::new(head);
+        let Header::Call(xid, Ok(header)) = Header::decode(&mut arguments)? else {
+            // It is told so when it is whole.
+            return Ok(None);
+        };
+        let inner = &self.inner;
+        let Some(program) = inner.program(header.program, header.version) else {
+            return Ok(None);
+        };
+        let call = call_of(xid, header, arguments);
+        let incoming = program.begin(&Connection(inner.clone()), call);
+        Ok(incoming.map(|incoming| (xid, incoming)))
+    }
+
     fn on_record(&mut self, record: Record) -> Result<(), End> {
         let inner = &self.inner;
+        self.part_since = None;
+        if let Some((xid, incoming)) = self.incoming.take() {
+            inner.unanswered.set(inner.unanswered.get() + 1);
+            let [_, payload, _] = record.0;
+            incoming.end(payload, Replier::new(Rc::downgrade(inner), xid));
+            return Ok(());
+        }
         let mut arguments = Decoder::of_parts(record.0);
         let (xid, header) = match Header::decode(&mut arguments)? {
             Header::Reply(xid) => {
@@ -478,13 +557,7 @@ impl Running {
             replier.mismatch(inner.versions(header.program));
             return Ok(());
         };
-        let call = Call {
-            xid,
-            version: header.version,
-            procedure: header.procedure,
-            credential: header.credential,
-            arguments,
-        };
+        let call = call_of(xid, header, arguments);
         program.call(&Connection(inner.clone()), call, replier);
         Ok(())
     }

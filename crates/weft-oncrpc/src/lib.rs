@@ -19,6 +19,6 @@ pub use connection::{CallError, Connection};
 pub use limits::Limits;
 pub use message::{Credential, HeaderError, header_of};
 pub use pool::Pool;
-pub use program::{Call, Payload, Program, Refusal, Replier};
+pub use program::{Call, Incoming, Payload, Program, Refusal, Replier};
 pub use record::{Record, RecordError, Records};
 pub use server::{Server, serve};

@@ -105,10 +105,16 @@ impl Pool {
             state.kept_bytes -= count * PAGE_BYTES;
         }
         drop(state);
-        Poll::Ready(Buffer {
-            pages: kept.unwrap_or_else(|| vec![Page([0; PAGE_BYTES]); count]),
-            length,
+        let pages = kept.unwrap_or_else(|| vec![Page([0; PAGE_BYTES]); count]);
+        let lent = Lent {
+            pages: Box::into_raw(pages.into_boxed_slice()),
             pool: self.clone(),
+        };
+        Poll::Ready(Buffer {
+            lent: Arc::new(lent),
+            length,
+            filled: 0,
+            taken: 0,
         })
     }
 
@@ -133,36 +139,92 @@ impl Drop for Room {
     }
 }
 
-/// A buffer that is filled; then [`Buffer::freeze`].
-pub(crate) struct Buffer {
-    pages: Vec<Page>,
-    length: usize,
+/// The pages of a buffer, until nobody has a slice of them any more.
+struct Lent {
+    /// Only by this pointer they are used: those who have read slices of them while the rest is being filled.
+    pages: *mut [Page],
     pool: Pool,
 }
 
-impl Buffer {
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: a page is nothing but bytes, the pages lie side by side and have at least this length.
-        unsafe { std::slice::from_raw_parts_mut(self.pages.as_mut_ptr().cast(), self.length) }
-    }
+// SAFETY: it owns its pages, which are nothing but bytes.
+unsafe impl Send for Lent {}
+// SAFETY: through a shared one bytes are only read, and those that may still be written are `Buffer`'s alone.
+unsafe impl Sync for Lent {}
 
-    /// Its bytes; with the last slice of them the buffer goes back.
-    pub(crate) fn freeze(self) -> Bytes {
-        Bytes::from_owner(self)
-    }
-}
-
-impl AsRef<[u8]> for Buffer {
-    fn as_ref(&self) -> &[u8] {
-        // SAFETY: as in `bytes_mut`.
-        unsafe { std::slice::from_raw_parts(self.pages.as_ptr().cast(), self.length) }
+impl Lent {
+    /// The first byte.
+    fn first(&self) -> *mut u8 {
+        self.pages.cast()
     }
 }
 
-impl Drop for Buffer {
+impl Drop for Lent {
     fn drop(&mut self) {
-        let pages = std::mem::take(&mut self.pages);
+        // SAFETY: it came from a box, and with the last owner nobody has a slice of it.
+        let pages = unsafe { Box::from_raw(self.pages) }.into_vec();
         self.pool.0.give_back(pages.len() * PAGE_BYTES, Some(pages));
+    }
+}
+
+/// A buffer that is filled from its beginning. What is filled can be taken while the rest is not.
+pub(crate) struct Buffer {
+    lent: Arc<Lent>,
+    length: usize,
+    filled: usize,
+    taken: usize,
+}
+
+impl Buffer {
+    /// Where the next bytes belong; after that [`Buffer::advance`].
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        // SAFETY: pages are nothing but bytes, lie side by side and have at least this length. Slices that were taken
+        // end before `filled`, and as long as this one is borrowed no other is taken.
+        unsafe {
+            let first = self.lent.first().add(self.filled);
+            std::slice::from_raw_parts_mut(first, self.length - self.filled)
+        }
+    }
+
+    /// So many bytes were put where they belong.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        assert!(bytes <= self.length - self.filled);
+        self.filled += bytes;
+    }
+
+    /// Nothing more belongs in it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled == self.length
+    }
+
+    /// Bytes that are there and were not taken.
+    pub(crate) fn there(&self) -> usize {
+        self.filled - self.taken
+    }
+
+    /// The next bytes, as many as that, of those that are there. With the last slice of them all the buffer goes back.
+    pub(crate) fn take(&mut self, bytes: usize) -> Bytes {
+        assert!(bytes <= self.there());
+        let taken = Taken {
+            lent: self.lent.clone(),
+            at: self.taken,
+            length: bytes,
+        };
+        self.taken += bytes;
+        Bytes::from_owner(taken)
+    }
+}
+
+/// A part of a buffer that nobody writes any more.
+struct Taken {
+    lent: Arc<Lent>,
+    at: usize,
+    length: usize,
+}
+
+impl AsRef<[u8]> for Taken {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: as in `Buffer::room`; these bytes lie before `filled`, which never falls.
+        unsafe { std::slice::from_raw_parts(self.lent.first().add(self.at), self.length) }
     }
 }
 
@@ -182,8 +244,11 @@ mod tests {
     fn buffers_begin_on_a_page_and_come_back_with_their_last_slice() {
         let pool = Pool::new(1 << 20);
         let mut first = buffer(&pool, 5000).unwrap();
-        first.bytes_mut().fill(7);
-        let bytes = first.freeze();
+        first.room().fill(7);
+        first.advance(5000);
+        assert!(first.is_full());
+        let bytes = first.take(5000);
+        drop(first);
         assert_eq!(bytes.as_ptr() as usize % PAGE_BYTES, 0);
         assert_eq!(bytes.len(), 5000);
         let slice = bytes.slice(1..3);
@@ -192,7 +257,29 @@ mod tests {
         drop(slice);
         assert_eq!(pool.lent_bytes(), 0);
         // The same one again: its content is still there.
-        assert_eq!(buffer(&pool, 8192).unwrap().as_ref()[4999], 7);
+        assert_eq!(buffer(&pool, 8192).unwrap().room()[4999], 7);
+    }
+
+    #[test]
+    fn what_is_there_can_be_taken_while_the_rest_is_not() {
+        let pool = Pool::new(1 << 20);
+        let mut whole = buffer(&pool, 10_000).unwrap();
+        whole.room()[..6000].fill(1);
+        whole.advance(6000);
+        let first = whole.take(4096);
+        assert_eq!(whole.there(), 1904);
+        whole.room().fill(2);
+        whole.advance(4000);
+        assert!(whole.is_full());
+        let rest = whole.take(5904);
+        drop(whole);
+        assert!(first.iter().all(|byte| *byte == 1));
+        let ones = rest.iter().filter(|byte| **byte == 1).count();
+        assert_eq!((ones, rest[1904]), (1904, 2));
+        drop(rest);
+        assert!(pool.lent_bytes() > 0, "a part is in use");
+        drop(first);
+        assert_eq!(pool.lent_bytes(), 0);
     }
 
     #[test]

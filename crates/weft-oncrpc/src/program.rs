@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Inner};
 use crate::message::{Credential, encode_accepted};
+use bytes::Bytes;
 use std::ops::RangeInclusive;
 use std::rc::Weak;
 use weft_xdr::rpc::accept_stat;
@@ -21,6 +22,22 @@ pub enum Payload {
         /// Bytes of it.
         length: usize,
     },
+    /// The same, and if it comes slowly the program takes it in parts: [`Program::begin`].
+    InParts {
+        /// Bytes before it.
+        start: usize,
+        /// Bytes of it.
+        length: usize,
+    },
+}
+
+/// A call that is served while its payload comes. It is dropped if the rest never comes.
+pub trait Incoming {
+    /// The next bytes of the payload.
+    fn part(&mut self, bytes: Bytes);
+
+    /// The last ones: the call is whole, and to be answered.
+    fn end(self: Box<Self>, bytes: Bytes, replier: Replier);
 }
 
 /// A program: some versions of some procedures. Several may have one number, with versions of their own.
@@ -35,6 +52,12 @@ pub trait Program {
     /// as much of them as was read so far. What is answered is not trusted: a wrong answer costs a copy, or the call.
     fn payload(&self, _version: u32, _procedure: u32, _arguments: &[u8]) -> Payload {
         Payload::Nowhere
+    }
+
+    /// Begins to serve a call of which the payload, with which it ends, comes slowly. `call` has the arguments before it.
+    /// None: it is served when it is whole, by [`Program::call`].
+    fn begin(&self, _connection: &Connection, _call: Call) -> Option<Box<dyn Incoming>> {
+        None
     }
 
     /// Serves a call of a known version. It must not wait: it answers at once, or hands the call to a task.

@@ -27,6 +27,9 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 const HEAD_READ_BYTES: usize = 512;
 /// Records from this length on go into a buffer of the pool. Shorter ones are as well copied.
 const PLACED_BYTES_MIN: usize = 16 << 10;
+/// A payload that comes more slowly than it is read is handed on in multiples of this: whole blocks of files, and enough
+/// to be worth a message of its own.
+const PART_BYTES: usize = 32 << 10;
 /// Who has not said where the payload is when it has seen so much of a record is not asked again.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Fragments of one record. A sender that cuts the longest record at every 1.5 KiB needs fewer.
@@ -92,8 +95,9 @@ enum State {
     Payload {
         head: Bytes,
         buffer: Buffer,
-        filled: usize,
         behind: usize,
+        /// It may be handed on in parts.
+        in_parts: bool,
     },
     /// What is behind the payload is next.
     Behind {
@@ -170,21 +174,22 @@ impl Records {
                         return Ok(Step::Record(Record::whole(joined)));
                     }
                 }
-                State::Payload { buffer, filled, .. } => {
-                    if *filled < buffer.as_ref().len() {
+                State::Payload { buffer, .. } => {
+                    if !buffer.is_full() {
                         return Ok(Step::Bytes);
                     }
                     let filled = std::mem::replace(&mut self.state, State::Mark);
                     if let State::Payload {
                         head,
-                        buffer,
+                        mut buffer,
                         behind,
                         ..
                     } = filled
                     {
+                        let payload = buffer.take(buffer.there());
                         self.state = State::Behind {
                             head,
-                            payload: buffer.freeze(),
+                            payload,
                             behind,
                         };
                     }
@@ -255,12 +260,17 @@ impl Records {
             self.ask = READ_BYTES;
             return Ok(Some(Step::Bytes));
         }
-        let (start, payload) = match place(there) {
+        let placed = place(there);
+        let (start, payload) = match placed {
             Payload::More if there.len() < HEAD_BYTES_MAX => {
                 self.ask = self.ask.max(HEAD_READ_BYTES);
                 return Ok(Some(Step::Bytes));
             }
             Payload::At {
+                start,
+                length: payload,
+            }
+            | Payload::InParts {
                 start,
                 length: payload,
             } if start <= there.len() && payload > 0 && payload <= length - start => {
@@ -269,21 +279,58 @@ impl Records {
             // All of it, then.
             _ => (0, length),
         };
+        let behind = length - start - payload;
+        let is_last = behind == payload.next_multiple_of(4) - payload;
+        let in_parts = matches!(placed, Payload::InParts { .. }) && start > 0 && is_last;
         let Poll::Ready(mut buffer) = self.pool.poll_buffer(payload, cx) else {
             return Ok(Some(Step::Room));
         };
         self.buffer.advance(4);
         let head = self.buffer.split_to(start).freeze();
         let filled = payload.min(self.buffer.len());
-        buffer.bytes_mut()[..filled].copy_from_slice(&self.buffer[..filled]);
+        buffer.room()[..filled].copy_from_slice(&self.buffer[..filled]);
+        buffer.advance(filled);
         self.buffer.advance(filled);
         self.state = State::Payload {
             head,
             buffer,
-            filled,
-            behind: length - start - payload,
+            behind,
+            in_parts,
         };
         Ok(None)
+    }
+
+    /// A payload is coming that may be handed on in parts.
+    pub(crate) fn takes_parts(&self) -> bool {
+        matches!(self.state, State::Payload { in_parts: true, .. })
+    }
+
+    /// What stands before a payload of which a part can be taken now, though more of it is to come.
+    pub(crate) fn before_part(&self) -> Option<&Bytes> {
+        match &self.state {
+            State::Payload {
+                head,
+                buffer,
+                in_parts: true,
+                ..
+            } if buffer.there() >= PART_BYTES && !buffer.is_full() => Some(head),
+            _ => None,
+        }
+    }
+
+    /// Takes that part: the record that follows has only what comes behind it.
+    pub(crate) fn take_part(&mut self) -> Bytes {
+        match &mut self.state {
+            State::Payload { buffer, .. } => buffer.take(buffer.there() / PART_BYTES * PART_BYTES),
+            _ => Bytes::new(),
+        }
+    }
+
+    /// This payload is not to be handed on in parts.
+    pub(crate) fn keep_whole(&mut self) {
+        if let State::Payload { in_parts, .. } = &mut self.state {
+            *in_parts = false;
+        }
     }
 
     /// Asks the stream for bytes. `scratch` is what many readers share, so that one that waits keeps no room.
@@ -304,10 +351,10 @@ impl Records {
             }
         };
         let got = match &mut self.state {
-            State::Payload { buffer, filled, .. } if *filled < buffer.as_ref().len() => {
-                let got = read(&mut buffer.bytes_mut()[*filled..], stream, cx);
+            State::Payload { buffer, .. } if !buffer.is_full() => {
+                let got = read(buffer.room(), stream, cx);
                 if let Poll::Ready(Ok(got)) = got {
-                    *filled += got;
+                    buffer.advance(got);
                 }
                 got
             }

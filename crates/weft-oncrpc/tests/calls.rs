@@ -5,6 +5,7 @@ mod support;
 
 use bytes::Bytes;
 use futures_util::future::{join, join_all};
+use std::time::Duration;
 use support::*;
 use tokio::io::AsyncWriteExt;
 use weft_env::real;
@@ -12,6 +13,8 @@ use weft_oncrpc::{CallError, Connection, Credential, Limits};
 use weft_xdr::nfs3::*;
 use weft_xdr::rpc::accept_stat;
 use weft_xdr::{Procedure, mount3};
+
+const MS: Duration = Duration::from_millis(1);
 
 #[test]
 fn calls_are_answered_and_say_who_calls() {
@@ -73,6 +76,94 @@ fn a_payload_lies_in_a_buffer_of_its_own_that_comes_back() {
             drop(written);
             assert_eq!(server.pool().lent_bytes(), 0);
         }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_payload_that_comes_slowly_is_handed_on_in_parts() {
+    real::run(|env| async move {
+        let (server, program) = server(&env, Limits::default()).await;
+        program.in_parts.set(true);
+        let data = pattern(200_001);
+        let call = record(&call_of::<NFSPROC3_WRITE>(5, &write_of(data.clone())));
+        let mut stream = raw(&env, &server).await;
+        let parts = || program.parts.borrow().len();
+        // Less than a part is kept back.
+        stream.write_all(&call[..30_000]).await.unwrap();
+        env.sleep(20 * MS).await;
+        assert_eq!(parts(), 0);
+        stream.write_all(&call[30_000..149_000]).await.unwrap();
+        env.sleep(20 * MS).await;
+        stream.write_all(&call[149_000..150_000]).await.unwrap();
+        until(&env, "two parts", || {
+            let parts = program.parts.borrow();
+            let there = parts.iter().map(|part| match part {
+                Part::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            });
+            there.sum::<usize>() == 128 << 10
+        })
+        .await;
+        let reply = ask(&mut stream, &call[150_000..]).await;
+        assert_eq!(reply[..6], [5, 1, 0, 0, 0, 0]);
+        assert_eq!(reply[6], nfsstat3::NFS3ERR_ROFS as u32, "its own answer");
+        let came = std::mem::take(&mut *program.parts.borrow_mut());
+        assert_eq!(came[0], Part::Begun);
+        let mut at = 0;
+        for (number, part) in came[1..].iter().enumerate() {
+            let bytes = match part {
+                Part::Bytes(bytes) if number + 2 < came.len() => bytes,
+                Part::Last(bytes) if number + 2 == came.len() => bytes,
+                other => panic!("{number}: {other:?}"),
+            };
+            assert!(*bytes == data.slice(at..at + bytes.len()), "at {at}");
+            at += bytes.len();
+        }
+        assert_eq!(at, data.len());
+        assert!(program.written.borrow().is_empty(), "it was called, too");
+        drop(came);
+        assert_eq!(server.pool().lent_bytes(), 0);
+        // One that ends in the middle.
+        for part in [&call[..100_000], &call[100_000..150_000]] {
+            stream.write_all(part).await.unwrap();
+            env.sleep(20 * MS).await;
+        }
+        until(&env, "a part", || parts() >= 2).await;
+        drop(stream);
+        until(&env, "the end", || {
+            program.parts.borrow().last() == Some(&Part::Dropped)
+        })
+        .await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_is_not_taken_in_parts_comes_whole() {
+    real::run(|env| async move {
+        let (server, program) = server(&env, Limits::default()).await;
+        program.in_parts.set(true);
+        let mut write = write_of(pattern(200_001));
+        let mut stream = raw(&env, &server).await;
+        let slowly = async |stream: &mut weft_env::Stream, call: &[u8]| {
+            for part in [&call[..100_000], &call[100_000..150_000]] {
+                stream.write_all(part).await.unwrap();
+                env.sleep(20 * MS).await;
+            }
+            ask(stream, &call[150_000..]).await
+        };
+        // There is something behind the bytes: what it is has to be seen first.
+        let mut call = call_of::<NFSPROC3_WRITE>(6, &write);
+        call.extend([0; 4]);
+        let reply = slowly(&mut stream, &record(&call)).await;
+        assert_eq!(reply[5], accept_stat::GARBAGE_ARGS as u32);
+        // The program does not take it so.
+        write.file.data = Bytes::from_static(b"another");
+        let call = record(&call_of::<NFSPROC3_WRITE>(7, &write));
+        assert_eq!(slowly(&mut stream, &call).await[..7], [7, 1, 0, 0, 0, 0, 0]);
+        assert!(program.written.borrow()[0] == pattern(200_001));
+        assert!(program.parts.borrow().is_empty());
     })
     .unwrap();
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use gates::{Gate, believed, cluster, export, user};
 use group::{Group, SECOND, in_world};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weft_nfs::{ExportSettings, Rule};
 use weft_oncrpc::{Connection, Credential, Limits};
@@ -120,6 +121,22 @@ impl Nfs {
         match self.call::<NFSPROC3_WRITE>(args).await {
             WRITE3res::NFS3_OK(written) => Ok(written),
             WRITE3res::default(why, _) => Err(why),
+        }
+    }
+
+    async fn write_size(&self, file: &nfs_fh3, size: u64) {
+        let args = SETATTR3args {
+            object: file.clone(),
+            new_attributes: sattr3 {
+                mode: None,
+                size: Some(size),
+                ..set(0)
+            },
+            guard: None,
+        };
+        match self.call::<NFSPROC3_SETATTR>(args).await {
+            SETATTR3res::NFS3_OK(_) => {}
+            SETATTR3res::default(why, _) => panic!("{why:?}"),
         }
     }
 
@@ -584,5 +601,82 @@ fn what_was_done_is_not_done_again_when_it_is_sent_again() {
         let other = createhow3::EXCLUSIVE(*b"another.");
         let refused = two.create(&root, "e", other).await;
         assert_eq!(refused, Err(nfsstat3::NFS3ERR_EXIST));
+    });
+}
+
+#[test]
+fn a_write_that_comes_slowly_is_written_as_it_comes() {
+    in_world(6, async |world| {
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
+        let [one, two] = [
+            Nfs::to(&world, &gates[0], 0).await,
+            Nfs::to(&world, &gates[1], 0).await,
+        ];
+        let root = one.mount("/").await.unwrap();
+        let file = one.create(&root, "f", guarded(0o600)).await.unwrap();
+        let data: Vec<u8> = (0..300_001).map(|at| (at * 7 / 3) as u8).collect();
+        let env = world.node("client").env();
+        let address = gates[0].settings.listen.clone();
+        let call = |xid, stable| {
+            let write = WRITE3args {
+                file: file.clone(),
+                offset: 4096,
+                count: data.len() as u32,
+                stable,
+                data: data.clone().into(),
+            };
+            bytes_of::<NFSPROC3_WRITE>(xid, &write)
+        };
+        let size = async |of: &Nfs| of.getattr(&file).await.unwrap().size;
+        for (xid, stable) in [(1, stable_how::UNSTABLE), (2, stable_how::FILE_SYNC)] {
+            one.write_size(&file, 0).await;
+            let call = call(xid, stable);
+            let mut stream = env.connect(&address).await.unwrap();
+            for part in [
+                &call[..100_000],
+                &call[100_000..199_000],
+                &call[199_000..200_000],
+            ] {
+                stream.write_all(part).await.unwrap();
+                env.sleep(Duration::from_secs(1)).await;
+            }
+            // Seen everywhere, though it is not answered.
+            let there = 4096 + (192 << 10);
+            assert_eq!((size(&one).await, size(&two).await), (there, there));
+            stream.write_all(&call[200_000..]).await.unwrap();
+            let reply = reply(&mut stream).await;
+            // xid, reply, accepted, no verifier, success; then NFS3_OK.
+            assert_eq!(reply[24..28], [0; 4]);
+            let count = reply[reply.len() - 16..reply.len() - 12]
+                .try_into()
+                .unwrap();
+            assert_eq!(u32::from_be_bytes(count) as usize, data.len());
+            assert_eq!(reply[reply.len() - 9], stable as u8);
+            let verifier = one.commit(&file).await;
+            assert_eq!(reply[reply.len() - 8..], verifier);
+            assert_eq!(size(&two).await, 4096 + data.len() as u64);
+            let (read, _) = two.read(&file, 4096, data.len() as u32).await.unwrap();
+            assert!(read == data);
+        }
+        // Who may not write is told so when all has come, and nothing was written.
+        let write = WRITE3args {
+            file: file.clone(),
+            offset: 0,
+            count: 200_000,
+            stable: stable_how::UNSTABLE,
+            data: vec![9; 200_000].into(),
+        };
+        let mut call = bytes_of::<NFSPROC3_WRITE>(3, &write);
+        // The uid: behind the mark, eight words, the stamp and an empty name.
+        call[4 + 4 * 10..][..4].copy_from_slice(&1000u32.to_be_bytes());
+        let mut stream = env.connect(&address).await.unwrap();
+        for part in [&call[..100_000], &call[100_000..150_000], &call[150_000..]] {
+            stream.write_all(part).await.unwrap();
+            env.sleep(Duration::from_secs(1)).await;
+        }
+        let refused = reply(&mut stream).await;
+        assert_eq!(refused[24..28], 13u32.to_be_bytes());
+        let (read, _) = two.read(&file, 0, 4096).await.unwrap();
+        assert!(read.iter().all(|byte| *byte == 0));
     });
 }

@@ -71,17 +71,26 @@ async fn written(
     object: &Object,
     args: WRITE3args,
 ) -> Result<(u32, stable_how), Status> {
-    io::check(caller, object, &[libc::W_OK]).await?;
+    may_write(caller, object).await?;
     let _changing = caller.shared.delegations.change(object.ino, None).await?;
     let mut data = args.data;
     data.truncate(args.count as usize);
     let is_stable = args.stable != stable_how::UNSTABLE;
     let count = io::write(caller, object.ino, args.offset, data, (is_stable, || true)).await?;
-    let committed = match is_stable {
+    Ok((count, committed(is_stable)))
+}
+
+/// Refuses who may not write a file's bytes.
+pub(super) async fn may_write(caller: &Caller, object: &Object) -> Result<(), Status> {
+    io::check(caller, object, &[libc::W_OK]).await
+}
+
+/// What is answered of how it is kept.
+pub(super) fn committed(is_stable: bool) -> stable_how {
+    match is_stable {
         true => stable_how::FILE_SYNC,
         false => stable_how::UNSTABLE,
-    };
-    Ok((count, committed))
+    }
 }
 
 pub(super) async fn commit(caller: Caller, args: COMMIT3args) -> COMMIT3res {

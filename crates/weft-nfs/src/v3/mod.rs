@@ -2,6 +2,7 @@
 
 mod attributes;
 mod data;
+mod incoming;
 mod listing;
 mod making;
 mod names;
@@ -15,7 +16,7 @@ use crate::status::Status;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use weft_client::Attr;
-use weft_oncrpc::{Call, Connection, Payload, Program, Refusal, Replier};
+use weft_oncrpc::{Call, Connection, Incoming, Payload, Program, Refusal, Replier};
 use weft_xdr::Procedure;
 use weft_xdr::nfs3::*;
 
@@ -68,7 +69,7 @@ fn payload_of_write(arguments: &[u8]) -> Payload {
     let length_at = 4 + handle.next_multiple_of(4) + 8 + 4 + 4;
     match word(length_at) {
         None => Payload::More,
-        Some(length) => Payload::At {
+        Some(length) => Payload::InParts {
             start: length_at + 4,
             length,
         },
@@ -88,6 +89,19 @@ impl Program for Nfs3 {
         match procedure {
             NFSPROC3_WRITE::NUMBER => payload_of_write(arguments),
             _ => Payload::Nowhere,
+        }
+    }
+
+    fn begin(&self, connection: &Connection, call: Call) -> Option<Box<dyn Incoming>> {
+        let caller = Caller {
+            shared: self.0.clone(),
+            from: Origin::of(connection.peer()),
+            credential: call.credential.clone(),
+            client: None,
+        };
+        match call.procedure {
+            NFSPROC3_WRITE::NUMBER => incoming::begin(caller, call),
+            _ => None,
         }
     }
 
@@ -186,7 +200,7 @@ mod tests {
             let bytes = out.joined();
             let start = bytes.len() - 8;
             let found = payload_of_write(&bytes);
-            assert_eq!(found, Payload::At { start, length: 5 });
+            assert_eq!(found, Payload::InParts { start, length: 5 });
             assert_eq!(payload_of_write(&bytes[..start]), found);
             for length in 0..start {
                 assert_eq!(payload_of_write(&bytes[..length]), Payload::More);

@@ -2,18 +2,19 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use bytes::Bytes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weft_env::{Env, Stream};
-use weft_oncrpc::{Call, Connection, Credential, Limits, Payload, Program, Refusal, Replier};
+use weft_oncrpc::{Call, Connection, Credential, Incoming, Limits, Payload};
+use weft_oncrpc::{Program, Refusal, Replier};
 use weft_oncrpc::{Server, serve};
 use weft_xdr::nfs3::*;
 use weft_xdr::rpc::authsys_parms;
-use weft_xdr::{Decoder, Encoder, Procedure};
+use weft_xdr::{Decoder, Encoder, Procedure, Xdr};
 
 /// Of NFSv3: WRITE and READ move bytes, COMMIT is held until the test answers it, REMOVE is given up without an answer.
 #[derive(Default)]
@@ -22,6 +23,45 @@ pub struct Program3 {
     pub callers: RefCell<Vec<Credential>>,
     pub written: RefCell<Vec<Bytes>>,
     pub connections: RefCell<Vec<Connection>>,
+    /// WRITEs that come slowly are taken in parts, if the test wants it so.
+    pub in_parts: Cell<bool>,
+    pub parts: Rc<RefCell<Vec<Part>>>,
+}
+
+/// What was handed on of a call that came slowly.
+#[derive(Debug, PartialEq)]
+pub enum Part {
+    Begun,
+    Bytes(Bytes),
+    Last(Bytes),
+    Dropped,
+}
+
+struct InParts(Rc<RefCell<Vec<Part>>>, bool);
+
+impl Incoming for InParts {
+    fn part(&mut self, bytes: Bytes) {
+        self.0.borrow_mut().push(Part::Bytes(bytes));
+    }
+
+    fn end(mut self: Box<Self>, bytes: Bytes, replier: Replier) {
+        self.1 = true;
+        self.0.borrow_mut().push(Part::Last(bytes));
+        replier.send::<NFSPROC3_WRITE>(&WRITE3res::default(
+            nfsstat3::NFS3ERR_ROFS,
+            WRITE3resfail {
+                file_wcc: nothing(),
+            },
+        ));
+    }
+}
+
+impl Drop for InParts {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0.borrow_mut().push(Part::Dropped);
+        }
+    }
 }
 
 pub fn committed(verifier: u8) -> COMMIT3res {
@@ -62,9 +102,19 @@ impl Program for Program3 {
         };
         let start = word(0).map(|handle| 4 + handle.next_multiple_of(4) + 16);
         match start.and_then(|at| Some((at + 4, word(at)?))) {
+            Some((start, length)) if self.in_parts.get() => Payload::InParts { start, length },
             Some((start, length)) => Payload::At { start, length },
             None => Payload::More,
         }
+    }
+
+    fn begin(&self, _connection: &Connection, mut call: Call) -> Option<Box<dyn Incoming>> {
+        let file = nfs_fh3::decode(&mut call.arguments).unwrap();
+        if file != handle() {
+            return None;
+        }
+        self.parts.borrow_mut().push(Part::Begun);
+        Some(Box::new(InParts(self.parts.clone(), false)))
     }
 
     fn call(&self, connection: &Connection, call: Call, replier: Replier) {

@@ -84,6 +84,7 @@ fn large(
     let amount = Amount {
         bytes: options.large * 1_000_000,
         files: 1,
+        piece: super::nfs::PIECE,
     };
     let name = format!("{}-large-{round}", system.replace(' ', "-"));
     let directory = mount.join(&name);

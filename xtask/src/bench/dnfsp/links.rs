@@ -30,10 +30,7 @@ pub fn files(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outc
     let mut bed = bed(options, weft)?;
     let behind = Behind::start(&mut bed, weft, "files", (SERVERS, CLIENTS))?;
     for files in &options.files {
-        let amount = Amount {
-            bytes: options.size * 1_000_000,
-            files: *files,
-        };
+        let amount = options.amount(*files);
         let took = behind.write(&bed, &format!("files-{files}"), amount)?;
         let case = format!("{files} files each");
         let seconds = took.as_secs_f64();
@@ -50,10 +47,7 @@ pub fn files(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outc
 /// As [`files`].
 pub fn gateways(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outcome {
     let mut bed = bed(options, weft)?;
-    let amount = Amount {
-        bytes: options.size * 1_000_000,
-        files: 4,
-    };
+    let amount = options.amount(4);
     let mut alone = None;
     for gateways in [1, 2, 4] {
         let name = format!("by-{gateways}");
@@ -167,9 +161,10 @@ impl Behind {
     fn write(&self, bed: &Bed, name: &str, amount: Amount) -> Result<Duration, String> {
         let mut clients = self.clients(bed, "dnfsp-client", |client| {
             let (name, bytes) = (format!("{name}-{client}"), amount.bytes.to_string());
-            let files = amount.files.to_string();
-            let arguments = ["--name", &name, "--bytes", &bytes, "--files", &files];
-            arguments.map(str::to_owned).to_vec()
+            let (files, piece) = (amount.files.to_string(), amount.piece.to_string());
+            let of_files = ["--name", &name, "--bytes", &bytes, "--files", &files];
+            let arguments = [&of_files[..], &["--piece", &piece]].concat();
+            arguments.into_iter().map(str::to_owned).collect()
         })?;
         clients.iter_mut().try_for_each(Client::wait_ready)?;
         clients.iter_mut().try_for_each(Client::go)?;

@@ -56,6 +56,9 @@ pub struct DnfspOptions {
     /// Files in which it writes them, one number after the other.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     files: Vec<u64>,
+    /// KiB of each WRITE, and of each write on a mount, of figure 3.
+    #[arg(long, value_name = "KIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(4..=1024))]
+    write_size: u64,
     /// `ganesha`: bytes of the one large file, in MB.
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     large: u64,
@@ -80,6 +83,17 @@ pub struct DnfspOptions {
     /// Use this binary instead of building one in release.
     #[arg(long, value_name = "FILE")]
     weft: Option<PathBuf>,
+}
+
+impl DnfspOptions {
+    /// What each client writes, in so many files.
+    fn amount(&self, files: u64) -> Amount {
+        Amount {
+            bytes: self.size * 1_000_000,
+            files,
+            piece: self.write_size << 10,
+        }
+    }
 }
 
 /// A part of the benchmark.
@@ -188,10 +202,7 @@ fn figure_3(
     let mut lines = Vec::new();
     for round in 0..options.rounds {
         for files in &options.files {
-            let amount = Amount {
-                bytes: options.size * 1_000_000,
-                files: *files,
-            };
+            let amount = options.amount(*files);
             for (system, ways) in systems {
                 let name = format!("{run}-{}-{round}-{files}", system.replace(' ', "-"));
                 let seconds = write(ways, &name, amount)?.as_secs_f64();
@@ -237,6 +248,8 @@ pub struct ClientOptions {
     bytes: u64,
     #[arg(long)]
     files: u64,
+    #[arg(long)]
+    piece: u64,
 }
 
 /// Runs it.
@@ -247,6 +260,7 @@ pub fn client(options: &ClientOptions) -> Outcome {
     let amount = Amount {
         bytes: options.bytes,
         files: options.files,
+        piece: options.piece,
     };
     let ready = || {
         println!("ready");

@@ -10,7 +10,7 @@ use weft_xdr::mount3::{MOUNTPROC3_MNT, mountres3};
 use weft_xdr::nfs3::*;
 use weft_xdr::rpc::authsys_parms;
 
-/// Bytes of a READ or WRITE.
+/// Bytes of a READ, and of a WRITE unless said otherwise.
 pub const PIECE: u64 = 256 << 10;
 /// READs or WRITEs of a client that are on their way at a time.
 const IN_FLIGHT: usize = 8;
@@ -192,7 +192,7 @@ impl Client {
     ) -> Result<(), String> {
         let name = number.to_string();
         let file = self.create(dir, &name).await?;
-        let piece = Bytes::from(vec![7; PIECE as usize]);
+        let piece = Bytes::from(vec![7; amount.piece as usize]);
         let writes = amount.pieces(number).map(|(offset, bytes)| {
             let write = WRITE3args {
                 file: file.clone(),

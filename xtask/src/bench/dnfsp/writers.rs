@@ -1,6 +1,6 @@
 //! Clients that write files: by NFS version 3, each over a connection of its own, or on a mount.
 
-use super::nfs::{Client, Export, PIECE};
+use super::nfs::{Client, Export};
 use crate::spaces;
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,6 +14,8 @@ pub struct Amount {
     /// Of all files together.
     pub bytes: u64,
     pub files: u64,
+    /// Bytes of each WRITE, and of each write on a mount.
+    pub piece: u64,
 }
 
 impl Amount {
@@ -28,9 +30,9 @@ impl Amount {
 
     /// Where pieces of a file begin, and their bytes.
     pub fn pieces(self, file: u64) -> impl Iterator<Item = (u64, usize)> {
-        let bytes = self.of_file(file);
-        let count = bytes.div_ceil(PIECE);
-        (0..count).map(move |at| (at * PIECE, PIECE.min(bytes - at * PIECE) as usize))
+        let (bytes, piece) = (self.of_file(file), self.piece);
+        let count = bytes.div_ceil(piece);
+        (0..count).map(move |at| (at * piece, piece.min(bytes - at * piece) as usize))
     }
 }
 
@@ -85,7 +87,7 @@ pub fn on_mount(
 ) -> Result<Duration, String> {
     let failed = |error| format!("{}: {error}", directory.display());
     let made = fs::create_dir(directory);
-    let piece = vec![7; PIECE as usize];
+    let piece = vec![7; amount.piece as usize];
     ready();
     made.map_err(failed)?;
     let begin = Instant::now();
@@ -157,8 +159,13 @@ mod tests {
 
     #[test]
     fn all_bytes_are_in_the_files() {
-        for (bytes, files) in [(50_000_000, 1), (50_000_000, 128), (7, 3), (PIECE * 2, 1)] {
-            let amount = Amount { bytes, files };
+        let piece = 1 << 16;
+        for (bytes, files) in [(50_000_000, 1), (50_000_000, 128), (7, 3), (piece * 2, 1)] {
+            let amount = Amount {
+                bytes,
+                files,
+                piece,
+            };
             let of_file = |file| {
                 amount
                     .pieces(file)
