@@ -521,7 +521,7 @@ impl Core {
     /// The inode, if an entry takes a lock on one that is kept for somebody else, who may have locked it by himself.
     fn locked_away(&self, entry: &Entry) -> Option<Ino> {
         let (ino, behalf) = changed_lock(entry)?;
-        self.state.is_kept_to_change(ino, behalf).then_some(ino)
+        self.is_kept_to_change(ino, behalf).then_some(ino)
     }
 
     /// What other sessions have to give back before this entry. Owed attributes are told under a
@@ -554,7 +554,7 @@ pub(crate) fn conflicts(
     let mut first = None;
     for touch in touched {
         let only_looks = looked_at.is_some_and(|parent| parent != touch.ino);
-        if core.state.is_kept_from(session, touch.ino, !only_looks) {
+        if core.is_kept_from(session, touch.ino, !only_looks) {
             first = first.or(Some(Conflict::Inode(touch.ino)));
         }
         let to = if only_looks {

@@ -93,10 +93,7 @@ fn owned_elsewhere(
         return None;
     }
     let ino = ino_of(inode);
-    if core
-        .state
-        .is_kept_from(session, ino, lease == LeaseMode::LeaseWrite)
-    {
+    if core.is_kept_from(session, ino, lease == LeaseMode::LeaseWrite) {
         return Some(Conflict::Inode(ino));
     }
     match lease {

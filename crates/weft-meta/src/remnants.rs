@@ -5,6 +5,7 @@
 //! who has come elsewhere and does not want the rest. A new reign counts anew: nothing goes too early by that.
 
 use crate::reign::{Core, Meta};
+use crate::sessions::Stage;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -103,6 +104,26 @@ pub(crate) fn complete(core: &mut Core, asker: SessionId, drop: &mut DropKept, n
     }
     if drop.sessions.len() > 1 {
         drop.sessions.clear();
+    }
+}
+
+impl Core {
+    /// What is kept of a file by those whose gateway is gone stands in the session's way. From the moment when the gateway's
+    /// session ends: until its files are settled it is no remnant yet, and holds nothing any more.
+    pub(crate) fn is_kept_from(&self, session: SessionId, ino: Ino, changing: bool) -> bool {
+        let is_ending = |other| self.is_ending(other);
+        self.state.is_kept_from(session, ino, changing, is_ending)
+    }
+
+    /// One of those, but `but`, may have locked the file by himself.
+    pub(crate) fn is_kept_to_change(&self, ino: Ino, but: u64) -> bool {
+        let is_ending = |other| self.is_ending(other);
+        self.state.is_kept_to_change(ino, but, is_ending)
+    }
+
+    fn is_ending(&self, session: SessionId) -> bool {
+        let live = self.sessions.get(&session);
+        live.is_some_and(|live| live.stage == Stage::Ending)
     }
 }
 

@@ -319,7 +319,7 @@ impl Meta {
         if core.settling.has(ino)
             || core.parking.is_claimed(ino, span)
             || core.leases.is_revoking(ino, but)
-            || core.state.is_kept_from(but, ino, write)
+            || core.is_kept_from(but, ino, write)
         {
             return Some(Conflict::Inode(ino));
         }
@@ -647,7 +647,7 @@ impl Meta {
         {
             return None;
         }
-        if core.state.is_kept_from(session, ino, false) {
+        if core.is_kept_from(session, ino, false) {
             return None;
         }
         let (mode, (seq, too_many)) = match core.state.is_shared(ino) {

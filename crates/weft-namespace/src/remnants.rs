@@ -146,27 +146,40 @@ impl State {
         self.opens.get(&ino).is_some_and(|opens| opens.deny_any())
     }
 
-    /// What remnants keep of the file as it is: a session may not change it, or not even look at it, before that is over;
-    /// unless it is the one by which somebody for whom it is kept has opened the file again.
-    pub fn is_kept_from(&self, session: SessionId, ino: Ino, changing: bool) -> bool {
+    /// What remnants keep of the file as it is, and sessions of which `is_ending` says that they are about to be remnants: a
+    /// session may not change it, or not even look at it, before that is over; unless it is the one by which somebody
+    /// for whom it is kept has opened the file again.
+    pub fn is_kept_from(
+        &self,
+        session: SessionId,
+        ino: Ino,
+        changing: bool,
+        is_ending: impl Fn(SessionId) -> bool,
+    ) -> bool {
         let Some(opens) = self.opens.get(&ino) else {
             return false;
         };
         let hinders = if changing { 3 } else { KEPT_TO_CHANGE };
         opens
             .iter()
-            .filter(|(owner, opened)| opened.kept & hinders != 0 && self.is_remnant(owner.session))
+            .filter(|(_, opened)| opened.kept & hinders != 0)
+            .filter(|(owner, _)| self.is_remnant(owner.session) || is_ending(owner.session))
             .any(|(_, kept)| !opens.has_behalf(session, kept.behalf))
     }
 
-    /// Remnants keep the file for somebody else than this, who may have locked it by himself.
-    pub fn is_kept_to_change(&self, ino: Ino, but: u64) -> bool {
+    /// The same keep the file for somebody else than this, who may have locked it by himself.
+    pub fn is_kept_to_change(
+        &self,
+        ino: Ino,
+        but: u64,
+        is_ending: impl Fn(SessionId) -> bool,
+    ) -> bool {
         let opens = self.opens.get(&ino).into_iter();
         let mut all = opens.flat_map(|opens| opens.iter());
         all.any(|(owner, opened)| {
             opened.kept & KEPT_TO_CHANGE != 0
                 && opened.behalf != but
-                && self.is_remnant(owner.session)
+                && (self.is_remnant(owner.session) || is_ending(owner.session))
         })
     }
 

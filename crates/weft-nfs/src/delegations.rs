@@ -181,6 +181,20 @@ impl Drop for Changing {
     }
 }
 
+/// A client takes up again what it had of a file by way of a gateway that is no more. Until this is dropped nobody else
+/// uses the file here.
+#[must_use]
+pub(crate) struct Reclaiming {
+    delegations: Rc<Delegations>,
+    ino: u64,
+}
+
+impl Drop for Reclaiming {
+    fn drop(&mut self) {
+        self.delegations.reclaimed.borrow_mut().remove(&self.ino);
+    }
+}
+
 /// All of a gateway's.
 pub(crate) struct Delegations {
     env: Env,
@@ -188,6 +202,8 @@ pub(crate) struct Delegations {
     client: Weak<Client>,
     /// How many changes of each file are under way.
     changing: RefCell<BTreeMap<u64, usize>>,
+    /// By whom files are being taken up again.
+    reclaimed: RefCell<BTreeMap<u64, u64>>,
     /// Those that count, by file.
     given: RefCell<BTreeMap<u64, Vec<Rc<Delegation>>>>,
     /// Files that were asked for, and when.
@@ -200,6 +216,7 @@ impl Delegations {
             env: env.clone(),
             client: Rc::downgrade(client),
             changing: RefCell::default(),
+            reclaimed: RefCell::default(),
             given: RefCell::default(),
             asked: RefCell::default(),
         });
@@ -326,16 +343,47 @@ impl Delegations {
         self.asked.borrow_mut().insert(ino, self.env.now());
     }
 
+    /// A client is about to take up a file again.
+    ///
+    /// # Errors
+    /// JUKEBOX: a change of it waits here, which would be done as soon as the client has opened it; or another client is
+    /// doing the same.
+    pub(crate) fn reclaim(self: &Rc<Self>, ino: u64, client: u64) -> Result<Reclaiming, Status> {
+        let mut reclaimed = self.reclaimed.borrow_mut();
+        if self.changing.borrow().contains_key(&ino) || reclaimed.contains_key(&ino) {
+            tracing::debug!(
+                ino,
+                client,
+                "a client waits for what it had: a change of it waits here"
+            );
+            return Err(Status(nfsstat3::NFS3ERR_JUKEBOX));
+        }
+        reclaimed.insert(ino, client);
+        Ok(Reclaiming {
+            delegations: self.clone(),
+            ino,
+        })
+    }
+
+    /// Nobody but `but` is taking up a file again.
+    fn check_reclaimed(&self, ino: u64, but: Option<u64>) -> Result<(), Status> {
+        match self.reclaimed.borrow().get(&ino) {
+            Some(client) if but != Some(*client) => Err(Status(nfsstat3::NFS3ERR_JUKEBOX)),
+            _ => Ok(()),
+        }
+    }
+
     /// A file is about to be changed: no client but `but` has it when this ends, nor is given it before what is
     /// returned is dropped.
     ///
     /// # Errors
-    /// JUKEBOX: a client is still writing back what it keeps of it.
+    /// JUKEBOX: a client is still writing back what it keeps of it, or is taking it up again.
     pub(crate) async fn change(
         self: &Rc<Self>,
         ino: u64,
         but: Option<u64>,
     ) -> Result<Changing, Status> {
+        self.check_reclaimed(ino, but)?;
         *self.changing.borrow_mut().entry(ino).or_default() += 1;
         let changing = Changing {
             delegations: self.clone(),
@@ -350,6 +398,7 @@ impl Delegations {
     /// # Errors
     /// As [`Delegations::change`].
     pub(crate) async fn read(self: &Rc<Self>, ino: u64, but: Option<u64>) -> Result<(), Status> {
+        self.check_reclaimed(ino, but)?;
         self.ask_back_for_call(ino, but, Kind::Write).await
     }
 

@@ -226,15 +226,16 @@ impl Driver {
     /// If a peer fails.
     pub async fn alone(&self, route: Route, plan: &Plan) -> Result<Flow> {
         let lane = self.open(route).await?;
-        let trips = async |bytes| -> Result<f64> {
+        let trips = async |bytes, rounds| -> Result<f64> {
             let trips = self
-                .run(&lane, Kind::RoundTrips, bytes, plan.rounds, Duration::ZERO)
+                .run(&lane, Kind::RoundTrips, bytes, rounds, Duration::ZERO)
                 .await?;
             let trips = Summary::of(trips.iter().map(|trip| trip.seconds).collect());
             Ok(trips.map_or(0.0, |trips| trips.median))
         };
-        let round_trip = trips(SMALLEST).await?;
-        let there = trips(plan.long_message).await?;
+        let round_trip = trips(SMALLEST, plan.rounds).await?;
+        // It is only taken off a flood that is much longer.
+        let there = trips(plan.long_message, ROUNDS_MIN).await?;
         let floods = self.floods(&lane, plan.long_message, ROUNDS_MIN, plan.flood);
         let floods = floods.await?;
         self.close(&lane).await?;

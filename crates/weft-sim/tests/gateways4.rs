@@ -780,6 +780,11 @@ fn a_gateway_that_loses_touch_asks_for_what_it_gave_before_others_may_change_it(
                     });
                     one.does(vec![put(&file), give]).await.unwrap();
                 }
+                // Others wait for as long as it may be silent: nobody can be told that it has given it back.
+                while !is_changed.get() {
+                    world.sleep(SECOND).await;
+                    one.does(Vec::new()).await.unwrap();
+                }
             };
             let changes = async {
                 two.write(&file, &state, 0, b"behind").await.unwrap();

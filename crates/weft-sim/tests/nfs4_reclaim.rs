@@ -63,9 +63,23 @@ async fn completes(client: &Nfs4) {
 async fn reopen(
     client: &Nfs4,
     file: &Bytes,
-    (access, deny): (u32, u32),
+    share: (u32, u32),
     owner: &str,
 ) -> Result<stateid4, nfsstat4> {
+    let nothing = open_delegation_type4::OPEN_DELEGATE_NONE;
+    let opened = reopen_given(client, file, share, owner, nothing).await?;
+    assert_eq!(opened.1, open_delegation4::OPEN_DELEGATE_NONE);
+    Ok(opened.0)
+}
+
+/// The same, of a file that it was given.
+async fn reopen_given(
+    client: &Nfs4,
+    file: &Bytes,
+    (access, deny): (u32, u32),
+    owner: &str,
+    given: open_delegation_type4,
+) -> Result<(stateid4, open_delegation4), nfsstat4> {
     let open = OP_OPEN(OPEN4args {
         seqid: 0,
         share_access: access,
@@ -75,10 +89,12 @@ async fn reopen(
             owner: owner.to_owned().into(),
         },
         openhow: there(),
-        claim: open_claim4::CLAIM_PREVIOUS(open_delegation_type4::OPEN_DELEGATE_NONE),
+        claim: open_claim4::CLAIM_PREVIOUS(given),
     });
     match &client.does(vec![put(file), open]).await?[..] {
-        [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] => Ok(opened.stateid.clone()),
+        [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] => {
+            Ok((opened.stateid.clone(), opened.delegation.clone()))
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -440,7 +456,13 @@ fn what_a_client_keeps_for_itself_is_its_own_when_the_gateway_is_dead() {
         world.sleep(3 * SECOND).await;
         let is_opened = Cell::new(None);
         let open = async {
-            let (_, open) = other.open(&root, "f", (3, 0), "me", there()).await.unwrap();
+            let open = loop {
+                match other.open(&root, "f", (3, 0), "me", there()).await {
+                    // The other client is about to have it again.
+                    Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(100 * MS).await,
+                    opened => break opened.unwrap().1,
+                }
+            };
             is_opened.set(Some(world.now()));
             other.lock(&file, &open, "q", ALL).await
         };
@@ -460,5 +482,83 @@ fn what_a_client_keeps_for_itself_is_its_own_when_the_gateway_is_dead() {
         let (locked, ()) = futures_util::join!(open, back);
         assert!(locked.is_err(), "locked by two");
         assert!(is_opened.get().is_some());
+    });
+}
+
+/// As Linux does: what it has locked by itself it does not reclaim while it believes that it has the file.
+#[test]
+fn a_file_that_a_client_had_it_has_again_with_all_that_it_locked_by_itself() {
+    for seed in 100..110 {
+        in_world(seed, async move |world| {
+            let (_group, _servers, [first, second]) = cluster(&world).await;
+            let one = Nfs4::to(&world, &first, 0, "one").await;
+            let near = Nfs4::to(&world, &second, 0, "near").await;
+            let root = one.walk(&[]).await.unwrap();
+            let (file, _) = one.have(&root, "f").await;
+            first.kill();
+            // Before the gateway's session ends, or after.
+            let pause = world.rng("pause").below(3_000) as u32 * MS;
+            let (is_locked, is_over) = (Cell::new(false), Cell::new(false));
+            let tries = async {
+                // By the gateway that the client comes to.
+                while !is_over.get() {
+                    if let Ok((_, open)) = near.open(&root, "f", (3, 0), "me", there()).await {
+                        is_locked.set(near.lock(&file, &open, "q", ALL).await.is_ok());
+                        near.close(&file, &open).await.unwrap();
+                    }
+                    world.sleep(50 * MS).await;
+                }
+            };
+            let back = async {
+                world.sleep(pause).await;
+                let again = comes(&world, &second, "one", 1).await;
+                let writing = open_delegation_type4::OPEN_DELEGATE_WRITE;
+                let (open, given) = loop {
+                    match reopen_given(&again, &file, (3, 0), "me", writing).await {
+                        Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
+                        opened => break opened.unwrap(),
+                    }
+                };
+                let open_delegation4::OPEN_DELEGATE_WRITE(given) = given else {
+                    panic!("it believes in what it had, and was told {given:?}")
+                };
+                completes(&again).await;
+                while again.asked.recalls.borrow().is_empty() {
+                    assert!(!is_locked.get());
+                    world.sleep(10 * MS).await;
+                }
+                assert!(!is_locked.get(), "locked by two");
+                let lock = again.lock(&file, &open, "p", ALL).await.unwrap();
+                again.give_back(&file, &given.stateid).await;
+                world.sleep(SECOND).await;
+                assert!(!is_locked.get(), "locked by two");
+                again.write(&file, &lock, 0, b"kept").await.unwrap();
+                is_over.set(true);
+            };
+            futures_util::join!(tries, back);
+        });
+    }
+}
+
+#[test]
+fn a_client_has_not_again_what_it_did_not_have() {
+    in_world(110, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, _) = one.make(&root, "f").await;
+        first.kill();
+        let again = comes(&world, &second, "one", 1).await;
+        let writing = open_delegation_type4::OPEN_DELEGATE_WRITE;
+        let opened = loop {
+            match reopen_given(&again, &file, (3, 0), "me", writing).await {
+                Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
+                opened => break opened,
+            }
+        };
+        assert_eq!(opened.unwrap_err(), nfsstat4::NFS4ERR_RECLAIM_BAD);
+        // Nothing is left of that.
+        let opened = reopen(&again, &file, (3, 0), "me").await.unwrap();
+        again.write(&file, &opened, 0, b"mine").await.unwrap();
     });
 }

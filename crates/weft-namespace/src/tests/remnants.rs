@@ -275,19 +275,31 @@ fn a_file_that_is_kept_is_nobody_elses_business_until_its_keeper_is_back() {
     let (first, second, f) = (g.first, g.second, g.f);
     assert_eq!(g.open(first, opened(1, ONE, (0, 0, 1))), 0);
     // Its gateway asks for it as long as there is one.
-    assert!(!g.w.state.is_kept_from(OTHER, f, true));
+    assert!(!g.w.state.is_kept_from(OTHER, f, true, |_| false));
     g.end(first, &[]);
-    assert!(g.w.state.is_kept_from(OTHER, f, true) && !g.w.state.is_kept_from(OTHER, f, false));
+    assert!(
+        g.w.state.is_kept_from(OTHER, f, true, |_| false)
+            && !g.w.state.is_kept_from(OTHER, f, false, |_| false)
+    );
     assert_eq!(g.open(second, again(opened(1, ONE, (0, 0, 1)))), 0);
-    assert!(!g.w.state.is_kept_from(OTHER, f, true));
+    assert!(!g.w.state.is_kept_from(OTHER, f, true, |_| false));
     assert_eq!(g.open(second, opened(2, TWO, (0, 0, 2))), 0);
     g.end(second, &[]);
-    assert!(g.w.state.is_kept_from(OTHER, f, true) && g.w.state.is_kept_from(OTHER, f, false));
+    assert!(
+        g.w.state.is_kept_from(OTHER, f, true, |_| false)
+            && g.w.state.is_kept_from(OTHER, f, false, |_| false)
+    );
     // By the session by which its keeper comes back he is not hindered.
     let third = g.w.session;
     assert_eq!(g.open(third, again(opened(3, TWO, (1, 0, 0)))), 0);
-    assert!(!g.w.state.is_kept_from(SessionId(third), f, false));
-    assert!(g.w.state.is_kept_from(SessionId(g.first), f, false));
+    assert!(
+        !g.w.state
+            .is_kept_from(SessionId(third), f, false, |_| false)
+    );
+    assert!(
+        g.w.state
+            .is_kept_from(SessionId(g.first), f, false, |_| false)
+    );
     assert_eq!(g.open(third, opened(3, TWO, (0, 0, 0))), 0);
     // What it has locked by itself nobody knows but it.
     let range = (3, 7);

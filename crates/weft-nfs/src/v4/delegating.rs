@@ -12,12 +12,27 @@ use crate::files::Use;
 use bytes::Bytes;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_client::{FileLock, LockKind};
+use weft_client::{Errno, FileLock, LockKind};
 use weft_xdr::nfs4::*;
 
 /// An open waits so long for the gateway to have the file alone, which others may have to give back what they have of it
 /// for; it is answered without a delegation then. Two ways to the metadata service and to those others take less.
 const ALONE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// A client that takes up a file again waits so long for the gateway to have it: a session that has just lost its gateway
+/// goes on for 1.5 s.
+const AGAIN_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a client had by way of another gateway that takes up a file again.
+pub(super) fn had(claim: &open_claim4) -> Option<Kind> {
+    match claim {
+        open_claim4::CLAIM_PREVIOUS(open_delegation_type4::OPEN_DELEGATE_READ) => Some(Kind::Read),
+        open_claim4::CLAIM_PREVIOUS(open_delegation_type4::OPEN_DELEGATE_WRITE) => {
+            Some(Kind::Write)
+        }
+        _ => None,
+    }
+}
 
 /// What a client may be given that opens a file so, and wants this of delegations.
 fn wished(access: u32, want: u32) -> Option<Kind> {
@@ -143,6 +158,73 @@ impl Compound {
             }
             None => none(share_access, resource),
         })
+    }
+
+    /// The delegation that a client had by way of another gateway, for who has opened the file again. It is not given less:
+    /// what the client has locked by itself it tells when it is asked for the file, and not before (Linux takes such locks
+    /// for granted while it believes in the delegation, and forgets them with one that it was not given again).
+    ///
+    /// # Errors
+    /// RECLAIM_BAD: nobody knows that it had it. RECLAIM_CONFLICT: somebody else has come between. DELAY: somebody else's
+    /// lease has not ended yet.
+    pub(super) async fn delegation_again(
+        &self,
+        (share, kind): (Share, Kind),
+        opened: Opened,
+    ) -> Result<open_delegation4> {
+        let client = self.client()?;
+        let (state, shared) = (&self.state, &self.caller.shared);
+        if let Some(given) = shared.delegations.of(opened.ino, client) {
+            return Ok(told(&given));
+        }
+        // As long as the other gateway's session keeps the file, others are kept away.
+        if !self.has_lease_again(opened.ino, kind).await? {
+            tracing::debug!(
+                ino = opened.ino,
+                ?kind,
+                "a client waits for what it had: the lease is not here yet"
+            );
+            return Err(nfsstat4::NFS4ERR_DELAY.into());
+        }
+        let keeping = state.keep_file_again(client, opened.ino, kind).await?;
+        let known = shared.client.getattr(opened.ino).await?;
+        let is_ours = match kind {
+            Kind::Read => known.leased && !state.is_written(opened.ino),
+            Kind::Write => {
+                shared.client.owns(opened.ino) && !state.is_open_beside(opened.ino, client)
+            }
+        };
+        if !is_ours {
+            return Err(nfsstat4::NFS4ERR_RECLAIM_CONFLICT.into());
+        }
+        let hands = InHands {
+            state: Rc::downgrade(state),
+            client,
+            number: 0,
+            behalf: keeping.behalf,
+            ino: opened.ino,
+            handle: opened.handle,
+            change: change_of(&known.attr),
+        };
+        let may_read = share.access & READ != 0;
+        let given = state.delegate((kind, may_read), (opened.ino, opened.using), hands);
+        let given = given.ok_or(nfsstat4::NFS4ERR_RECLAIM_CONFLICT)?;
+        keeping.goes_on();
+        Ok(told(&given))
+    }
+
+    async fn has_lease_again(&self, ino: u64, kind: Kind) -> Result<bool> {
+        let client = &self.caller.shared.client;
+        let having = async {
+            let known = client.getattr(ino).await?;
+            let is_had = match kind {
+                Kind::Read => known.leased,
+                Kind::Write => client.owns(ino) || known.leased && client.own(ino).await?,
+            };
+            Ok::<bool, Errno>(is_had)
+        };
+        let had = self.state.env.timeout(AGAIN_PATIENCE, having).await;
+        Ok(had.unwrap_or(Ok(false))?)
     }
 
     /// Nobody is in the way of giving a file, as far as is known at this moment.

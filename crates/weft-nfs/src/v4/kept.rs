@@ -227,12 +227,54 @@ impl State {
         ino: u64,
         kind: Kind,
     ) -> Option<KeptFile> {
+        let (keeping, told) = self.tell_kept((client, ino), kind, false).await;
+        match told {
+            Ok(()) => Some(keeping),
+            Err(errno) => {
+                tracing::debug!(client, ino, %errno, "a file is not given to a client");
+                None
+            }
+        }
+    }
+
+    /// The same, of a file that the client had by way of another gateway: there nothing is kept for it any more.
+    ///
+    /// # Errors
+    /// RECLAIM_BAD: nobody knows of that.
+    pub(super) async fn keep_file_again(
+        self: &Rc<Self>,
+        client: u64,
+        ino: u64,
+        kind: Kind,
+    ) -> Result<KeptFile, nfsstat4> {
+        let (keeping, told) = self.tell_kept((client, ino), kind, true).await;
+        let Err(errno) = told else {
+            return Ok(keeping);
+        };
+        // What may have been told stays: the client asks again.
+        keeping.goes_on();
+        Err(match errno {
+            Errno(libc::ENOENT) => nfsstat4::NFS4ERR_RECLAIM_BAD,
+            Errno(libc::ESTALE) => nfsstat4::NFS4ERR_STALE,
+            _ => nfsstat4::NFS4ERR_DELAY,
+        })
+    }
+
+    async fn tell_kept(
+        self: &Rc<Self>,
+        (client, ino): (u64, u64),
+        kind: Kind,
+        reclaim: bool,
+    ) -> (KeptFile, Result<(), Errno>) {
         let kept = match kind {
             Kind::Read => 1,
             Kind::Write => 2,
         };
         let behalf = self.clients.borrow().behalf(client);
-        let said = kept_file(behalf, ino, kept);
+        let said = SetOpen {
+            reclaim,
+            ..kept_file(behalf, ino, kept)
+        };
         let keeping = KeptFile {
             state: Rc::downgrade(self),
             client,
@@ -240,13 +282,7 @@ impl State {
             ino,
             is_given: false,
         };
-        match self.client().set_open(said).await {
-            Ok(()) => Some(keeping),
-            Err(errno) => {
-                tracing::debug!(client, ino, %errno, "a file is not given to a client");
-                None
-            }
-        }
+        (keeping, self.client().set_open(said).await)
     }
 
     /// A client has a file no more.

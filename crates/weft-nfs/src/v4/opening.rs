@@ -2,7 +2,7 @@
 
 use super::attributes::set_of;
 use super::compound::Compound;
-use super::delegating::Opened;
+use super::delegating::{Opened, had};
 use super::names::verifier_attributes;
 use super::opens::{READ, Share, WRITE};
 use super::place::{Place, check_name};
@@ -59,6 +59,7 @@ impl Compound {
         let client = self.client()?;
         let place = self.place()?.clone();
         let (mut before, mut under, mut taken) = (0, None, None);
+        let mut reclaiming = None;
         let (opening, dir) = match &args.claim {
             open_claim4::CLAIM_NULL(name)
             | open_claim4::CLAIM_DELEGATE_CUR(open_claim_delegate_cur4 { file: name, .. }) => {
@@ -102,6 +103,8 @@ impl Compound {
                     return Err(nfsstat4::NFS4ERR_NO_GRACE.into());
                 }
                 let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
+                let delegations = &self.caller.shared.delegations;
+                reclaiming = Some(delegations.reclaim(object.ino, client)?);
                 let behalf = self.state.clients.borrow().behalf(client);
                 let of = (behalf, &args.owner.owner[..]);
                 taken = Some(self.state.take_over(of, object.ino, share).await?);
@@ -181,7 +184,18 @@ impl Compound {
             using,
             is_new: opening.is_new,
         };
-        let delegation = self.delegation((share, args.share_access), opened).await?;
+        let delegation = match had(&args.claim) {
+            Some(kind) => match self.delegation_again((share, kind), opened).await {
+                Ok(again) => again,
+                Err(fail) => {
+                    self.state.undo_open(&open, (share, novelty)).await?;
+                    return Err(fail);
+                }
+            },
+            None => self.delegation((share, args.share_access), opened).await?,
+        };
+        // The client has what it had: others may ask it for that.
+        drop(reclaiming);
         // By a change of the directory clients learn that the file is theirs.
         let mut cinfo = self.change_info(dir, before).await;
         if !opening.is_new {
