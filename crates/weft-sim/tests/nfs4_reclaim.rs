@@ -562,3 +562,46 @@ fn a_client_has_not_again_what_it_did_not_have() {
         again.write(&file, &opened, 0, b"mine").await.unwrap();
     });
 }
+
+#[test]
+fn a_file_that_a_client_had_for_reading_it_has_again_until_it_is_asked_for_it() {
+    in_world(120, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let root = other.walk(&[]).await.unwrap();
+        let (file, open) = other.make(&root, "f").await;
+        other.write(&file, &open, 0, b"before").await.unwrap();
+        other.close(&file, &open).await.unwrap();
+        one.keep(&root, "f").await.unwrap();
+        first.kill();
+        world.sleep(2 * SECOND).await;
+        let again = comes(&world, &second, "one", 1).await;
+        let reading = open_delegation_type4::OPEN_DELEGATE_READ;
+        let opened = loop {
+            match reopen_given(&again, &file, (1, 0), "me", reading).await {
+                Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
+                opened => break opened.unwrap(),
+            }
+        };
+        let open_delegation4::OPEN_DELEGATE_READ(given) = opened.1 else {
+            panic!("it believes in what it had, and was told {:?}", opened.1)
+        };
+        completes(&again).await;
+        let is_written = Cell::new(false);
+        let write = async {
+            other.write(&file, &ANONYMOUS, 0, b"behind").await.unwrap();
+            is_written.set(true);
+        };
+        let gives_back = async {
+            while again.asked.recalls.borrow().is_empty() {
+                assert!(!is_written.get(), "nobody was asked for it");
+                world.sleep(MS).await;
+            }
+            let read = again.read(&file, &given.stateid, 0, 100).await.unwrap();
+            assert_eq!(read.0, "before");
+            again.give_back(&file, &given.stateid).await;
+        };
+        futures_util::join!(write, gives_back);
+    });
+}
