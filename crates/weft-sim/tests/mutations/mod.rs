@@ -1,6 +1,6 @@
 //! A gateway that is given bytes as calls: whatever they are, it must go on, and answer what decodes and is within what
 //! was agreed. What the bytes stand for is told at [`Gauntlet::feed`]; `fuzz/targets/gateway.rs` and tests share it.
-#![allow(dead_code, reason = "each user uses its part")]
+#![allow(dead_code, unused_imports, reason = "each user uses its part")]
 
 mod calls;
 mod strange;
