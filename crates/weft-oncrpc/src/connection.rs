@@ -345,6 +345,9 @@ fn call_of(xid: u32, header: CallHeader, arguments: Decoder) -> Call {
     }
 }
 
+/// A call of which the payload is coming, and its number.
+type Coming = (u32, Box<dyn Incoming>);
+
 /// Why a connection ends.
 #[derive(Debug, Error)]
 enum End {
@@ -363,8 +366,8 @@ pub(crate) struct Running {
     inner: Rc<Inner>,
     stream: Stream,
     records: Records,
-    /// The call of which the payload comes in parts, and its number.
-    incoming: Option<(u32, Box<dyn Incoming>)>,
+    /// The call of which the payload comes in parts.
+    incoming: Option<Coming>,
     /// Since when something has come of it that was not handed on.
     part_since: Option<Mono>,
     /// Shared by all connections of a thread: one that waits keeps no buffer.
@@ -509,7 +512,7 @@ impl Running {
     }
 
     /// Begins the call that a record with this head is, if its program takes it so.
-    fn begin(&self, head: Bytes) -> Result<Option<(u32, Box<dyn Incoming>)>, End> {
+    fn begin(&self, head: Bytes) -> Result<Option<Coming>, End> {
         let mut arguments = Decoder::new(head);
         let Header::Call(xid, Ok(header)) = Header::decode(&mut arguments)? else {
             // It is told so when it is whole.
