@@ -103,8 +103,10 @@ impl Compound {
                     return Err(nfsstat4::NFS4ERR_NO_GRACE.into());
                 }
                 let object = self.object(nfsstat4::NFS4ERR_ISDIR)?;
-                let delegations = &self.caller.shared.delegations;
-                reclaiming = Some(delegations.reclaim(object.ino, client)?);
+                if had(&args.claim).is_some() {
+                    let delegations = &self.caller.shared.delegations;
+                    reclaiming = Some(delegations.reclaim(object.ino, client)?);
+                }
                 let behalf = self.state.clients.borrow().behalf(client);
                 let of = (behalf, &args.owner.owner[..]);
                 taken = Some(self.state.take_over(of, object.ino, share).await?);
