@@ -124,6 +124,16 @@ pub struct Flow {
     pub bandwidth: f64,
 }
 
+/// What several routes carried at the same time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// Each of them.
+    pub flows: Vec<Flow>,
+    /// Bytes a second of all, until the last had ended: what a link carries that they share. (The sum of their own rates is
+    /// more: whoever is slow has the link to himself when the others have ended.)
+    pub shared: f64,
+}
+
 /// A peer as the driver knows it.
 struct Node {
     address: String,
@@ -250,29 +260,40 @@ impl Driver {
     ///
     /// # Errors
     /// If a peer fails.
-    pub async fn together(&self, routes: &[Route], plan: &Plan) -> Result<Vec<Flow>> {
+    pub async fn together(&self, routes: &[Route], plan: &Plan) -> Result<Carried> {
         let lanes = join_all(routes.iter().map(|&route| self.open(route))).await;
         let lanes = lanes.into_iter().collect::<Result<Vec<Opened>>>()?;
         let mut gaps: Vec<Vec<f64>> = vec![Vec::new(); lanes.len()];
+        let mut shared = Vec::new();
         // The first time is for TCP's windows.
         for time in 0..=ROUNDS_MIN {
             // All begin when all have ended.
             let floods = lanes
                 .iter()
                 .map(|lane| self.floods(lane, plan.long_message, 1, plan.together));
+            let (mut messages, mut longest) = (0, 0.0f64);
             for (at, flood) in join_all(floods).await.into_iter().enumerate() {
+                let flood = flood?;
                 // No round trip is taken off: one among full queues is not known.
-                let new = flood?.iter().rev().find_map(|flood| gap(flood, None));
+                let new = flood.iter().rev().find_map(|flood| gap(flood, None));
                 gaps[at].extend(new.filter(|_| time > 0));
+                messages += flood.iter().map(|flood| flood.messages).sum::<u64>();
+                let seconds = flood.iter().map(|flood| flood.seconds);
+                longest = seconds.fold(longest, f64::max);
+            }
+            if time > 0 {
+                shared.push(messages as f64 * f64::from(plan.long_message) / longest);
             }
         }
         for lane in &lanes {
             self.close(lane).await?;
         }
         let flows = routes.iter().zip(gaps);
-        flows
-            .map(|(&route, gaps)| self.flow(route, plan, gaps))
-            .collect()
+        let flows = flows.map(|(&route, gaps)| self.flow(route, plan, gaps));
+        Ok(Carried {
+            flows: flows.collect::<Result<Vec<Flow>>>()?,
+            shared: Summary::of(shared).map_or(0.0, |shared| shared.median),
+        })
     }
 
     fn flow(&self, route: Route, plan: &Plan, gaps: Vec<f64>) -> Result<Flow> {

@@ -18,7 +18,7 @@ pub mod model;
 mod peer;
 
 pub use bounds::{MESSAGE_BYTES_MAX, PEERS_MAX, ROUNDS_MAX, RUN_NANOS_MAX};
-pub use driver::{Driver, Flow, Plan, Route};
+pub use driver::{Carried, Driver, Flow, Plan, Route};
 pub use error::{Error, Result};
 pub use peer::{Serving, serve};
 

@@ -154,12 +154,13 @@ fn routes_that_share_a_link_share_what_it_carries() {
         let goodput = rate as f64 * FRAME / (FRAME + HEADERS);
         let route = |from, to| Route { from, to };
         let expect = async |routes: &[Route], each: f64| {
-            let flows = driver.together(routes, &plan()).await.unwrap();
-            assert_eq!(flows.len(), routes.len());
-            for (flow, route) in flows.iter().zip(routes) {
+            let carried = driver.together(routes, &plan()).await.unwrap();
+            assert_eq!(carried.flows.len(), routes.len());
+            for (flow, route) in carried.flows.iter().zip(routes) {
                 assert_eq!(flow.route, *route);
                 assert_near("bandwidth", flow.bandwidth, each, 0.06);
             }
+            assert_near("in all", carried.shared, each * routes.len() as f64, 0.06);
         };
         expect(&[route(0, 1)], goodput).await;
         expect(&[route(0, 1), route(2, 3)], goodput).await;

@@ -388,8 +388,8 @@ impl Measuring<'_> {
             to: next(from),
         });
         let shared = Shared {
-            out: self.together(out).await?,
-            into: self.together(into).await?,
+            out: self.sharing(out).await?,
+            into: self.sharing(into).await?,
             around: match nodes {
                 ..3 => None,
                 _ => Some(self.together(around.collect()).await?),
@@ -401,8 +401,19 @@ impl Measuring<'_> {
     }
 
     async fn together(&self, routes: Vec<Route>) -> Result<Together> {
-        let flows = self.driver.together(&routes, &self.plan).await;
-        flows.map(Together::new).map_err(failed)
+        let carried = self.driver.together(&routes, &self.plan).await;
+        let carried = carried.map_err(failed)?;
+        Ok(Together::new(carried.flows))
+    }
+
+    /// The same of routes that share a link.
+    async fn sharing(&self, routes: Vec<Route>) -> Result<Together> {
+        let carried = self.driver.together(&routes, &self.plan).await;
+        let carried = carried.map_err(failed)?;
+        Ok(Together {
+            flows: carried.flows,
+            bandwidth: carried.shared,
+        })
     }
 }
 
