@@ -9,7 +9,8 @@ use futures_util::future::join;
 use group::{Group, SECOND, in_world};
 use std::rc::Rc;
 use weft_client::{
-    Client, CreateFlags, Cred, DirEntry, Errno, FileKind, OpenFlags, SetAttr, XattrFlags,
+    Client, CreateFlags, Cred, DirEntry, Errno, FileKind, OpenFlags, RenameFlags, SetAttr,
+    XattrFlags,
 };
 use weft_sim::World;
 
@@ -171,5 +172,29 @@ fn files_that_others_write_are_listed_with_attributes() {
             .collect();
         assert_eq!(sizes.len() as u64, FILES);
         assert_eq!(sizes.iter().sum::<u64>(), FILES * (FILES + 1) / 2);
+    });
+}
+
+#[test]
+fn a_name_that_has_gone_since_its_page_came_is_not_to_be_kept() {
+    in_world(202, async |world| {
+        let (_cluster, [one, two], dir) = directory(&world).await;
+        let cred = Cred::default();
+        let handle = two.opendir(&cred, dir).await.unwrap();
+        let first = two.readdir(handle, 0, 8, true).await.unwrap();
+        assert!(first.iter().any(|entry| entry.name_leased));
+        let after = first.last().unwrap().cookie;
+        let mut renamed = list(&one, dir).await;
+        renamed.retain(|entry| entry.cookie > after);
+        for entry in &renamed {
+            let new = [&entry.name[..], b"-new"].concat();
+            let how = RenameFlags::default();
+            let renaming = one.rename(&cred, dir, &entry.name, dir, &new, how);
+            renaming.await.unwrap();
+        }
+        let rest = two.readdir(handle, after, 1_000, true).await.unwrap();
+        for entry in rest.iter().filter(|entry| !entry.name.ends_with(b"-new")) {
+            assert!(!entry.name_leased, "{:?}", entry.name);
+        }
     });
 }

@@ -7,7 +7,7 @@ mod gates;
 mod group;
 
 use bytes::Bytes;
-use compounds::{ANONYMOUS, CALLBACKS, Nfs4, channel, made, put, there};
+use compounds::{ANONYMOUS, Nfs4, made, put, there};
 use gates::{Gate, cluster};
 use group::{MS, SECOND, in_world};
 use std::cell::Cell;
@@ -22,35 +22,7 @@ const SHARED: (nfs_lock_type4, u64, u64) = (nfs_lock_type4::READ_LT, 0, 100);
 /// A client that comes to a gateway and may have something to reclaim.
 async fn comes(world: &World, gate: &Gate, name: &str, life: u8) -> Nfs4 {
     let mut client = Nfs4::connect(world, gate, 0).await;
-    let exchange = OP_EXCHANGE_ID(EXCHANGE_ID4args {
-        eia_clientowner: client_owner4 {
-            co_verifier: [life; 8],
-            co_ownerid: name.to_owned().into(),
-        },
-        eia_flags: 0,
-        eia_state_protect: state_protect4_a::SP4_NONE,
-        eia_client_impl_id: Vec::new(),
-    });
-    let met = client.call(vec![exchange]).await;
-    let [nfs_resop4::OP_EXCHANGE_ID(EXCHANGE_ID4res::NFS4_OK(met))] = &met.resarray[..] else {
-        panic!("{met:?}")
-    };
-    let create = OP_CREATE_SESSION(CREATE_SESSION4args {
-        csa_clientid: met.eir_clientid,
-        csa_sequence: met.eir_sequenceid,
-        csa_flags: CREATE_SESSION4_FLAG_CONN_BACK_CHAN,
-        csa_fore_chan_attrs: channel(),
-        csa_back_chan_attrs: channel(),
-        csa_cb_program: CALLBACKS,
-        csa_sec_parms: Vec::new(),
-    });
-    let made = client.call(vec![create]).await;
-    let [nfs_resop4::OP_CREATE_SESSION(CREATE_SESSION4res::NFS4_OK(made))] = &made.resarray[..]
-    else {
-        panic!("{made:?}")
-    };
-    (client.client, client.session) = (met.eir_clientid, made.csr_sessionid);
-    client.sequence.set(0);
+    client.meets(name, life).await.unwrap();
     client
 }
 

@@ -41,6 +41,21 @@ impl Line {
         Line::of("peers", system, figure, case, value, unit)
     }
 
+    /// A figure without a goal, as the simulator's examples print them. None: it is none.
+    pub fn parse(bench: &'static str, line: &str) -> Option<Line> {
+        let line: serde_json::Value = serde_json::from_str(line).ok()?;
+        let text = |key: &str| line[key].as_str();
+        let value = line["value"].as_f64()?;
+        Some(Line::of(
+            bench,
+            text("system")?,
+            text("figure")?,
+            text("case")?,
+            value,
+            text("unit")?,
+        ))
+    }
+
     /// A figure without a goal.
     pub fn of(
         bench: &'static str,

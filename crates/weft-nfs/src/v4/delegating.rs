@@ -3,6 +3,7 @@
 use super::attributes::change_of;
 use super::calling::InHands;
 use super::compound::Compound;
+use super::kept::KeptFile;
 use super::opens::{READ, Share, WRITE};
 use super::state::{Found, delegation_id};
 use super::stateids::{Named, named};
@@ -12,7 +13,7 @@ use crate::files::Use;
 use bytes::Bytes;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_client::{Errno, FileLock, LockKind};
+use weft_client::{Attr, Errno, FileLock, LockKind};
 use weft_xdr::nfs4::*;
 
 /// An open waits so long for the gateway to have the file alone, which others may have to give back what they have of it
@@ -140,24 +141,34 @@ impl Compound {
         if !self.is_free(opened.ino, kind, known.leased)? {
             return Ok(none(share_access, contended));
         }
+        let given = self.give((share, kind), opened, keeping, &known.attr)?;
+        Ok(given.unwrap_or_else(|| none(share_access, resource)))
+    }
+
+    /// Gives a file, of which the service knows that it is kept. None: there is no number left for that.
+    fn give(
+        &self,
+        (share, kind): (Share, Kind),
+        opened: Opened,
+        keeping: KeptFile,
+        attr: &Attr,
+    ) -> Result<Option<open_delegation4>> {
         let hands = InHands {
-            state: Rc::downgrade(state),
-            client,
+            state: Rc::downgrade(&self.state),
+            client: self.client()?,
             number: 0,
             behalf: keeping.behalf,
             ino: opened.ino,
             handle: opened.handle,
-            change: change_of(&known.attr),
+            change: change_of(attr),
         };
         let may_read = share.access & READ != 0;
-        let given = state.delegate((kind, may_read), (opened.ino, opened.using), hands);
-        Ok(match given {
-            Some(given) => {
-                keeping.goes_on();
-                told(&given)
-            }
-            None => none(share_access, resource),
-        })
+        let of_file = (opened.ino, opened.using);
+        let given = self.state.delegate((kind, may_read), of_file, hands);
+        Ok(given.map(|given| {
+            keeping.goes_on();
+            told(&given)
+        }))
     }
 
     /// The delegation that a client had by way of another gateway, for who has opened the file again. It is not given less:
@@ -188,29 +199,11 @@ impl Compound {
         }
         let keeping = state.keep_file_again(client, opened.ino, kind).await?;
         let known = shared.client.getattr(opened.ino).await?;
-        let is_ours = match kind {
-            Kind::Read => known.leased && !state.is_written(opened.ino),
-            Kind::Write => {
-                shared.client.owns(opened.ino) && !state.is_open_beside(opened.ino, client)
-            }
-        };
-        if !is_ours {
+        if !self.covers(opened.ino, kind, known.leased)? {
             return Err(nfsstat4::NFS4ERR_RECLAIM_CONFLICT.into());
         }
-        let hands = InHands {
-            state: Rc::downgrade(state),
-            client,
-            number: 0,
-            behalf: keeping.behalf,
-            ino: opened.ino,
-            handle: opened.handle,
-            change: change_of(&known.attr),
-        };
-        let may_read = share.access & READ != 0;
-        let given = state.delegate((kind, may_read), (opened.ino, opened.using), hands);
-        let given = given.ok_or(nfsstat4::NFS4ERR_RECLAIM_CONFLICT)?;
-        keeping.goes_on();
-        Ok(told(&given))
+        let given = self.give((share, kind), opened, keeping, &known.attr)?;
+        Ok(given.ok_or(nfsstat4::NFS4ERR_RECLAIM_CONFLICT)?)
     }
 
     async fn has_lease_again(&self, ino: u64, kind: Kind) -> Result<bool> {
@@ -229,13 +222,20 @@ impl Compound {
 
     /// Nobody is in the way of giving a file, as far as is known at this moment.
     fn is_free(&self, ino: u64, kind: Kind, leased: bool) -> Result<bool> {
-        let (client, state, shared) = (self.client()?, &self.state, &self.caller.shared);
-        let is_ours = match kind {
+        let delegations = &self.caller.shared.delegations;
+        let is_had = delegations.of(ino, self.client()?).is_some();
+        Ok(self.covers(ino, kind, leased)? && !is_had && delegations.may_give(ino, kind))
+    }
+
+    /// The gateway's own lease covers what a client is to have of a file, and nobody else has it open in the way of that.
+    fn covers(&self, ino: u64, kind: Kind, leased: bool) -> Result<bool> {
+        let (client, state) = (self.client()?, &self.state);
+        Ok(match kind {
             Kind::Read => leased && !state.is_written(ino),
-            Kind::Write => shared.client.owns(ino) && !state.is_open_beside(ino, client),
-        };
-        let is_had = shared.delegations.of(ino, client).is_some();
-        Ok(is_ours && !is_had && shared.delegations.may_give(ino, kind))
+            Kind::Write => {
+                self.caller.shared.client.owns(ino) && !state.is_open_beside(ino, client)
+            }
+        })
     }
 
     /// The gateway has a file alone, and nobody has locked anything of it. It does not ask for that if others use the

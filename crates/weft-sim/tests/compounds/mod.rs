@@ -194,8 +194,8 @@ impl Nfs4 {
         self.met(name, life).await.unwrap();
     }
 
-    /// The same. None: there is no answer any more.
-    pub async fn met(&mut self, name: &str, life: u8) -> Option<()> {
+    /// Makes itself known, and may have something to reclaim. None: there is no answer any more.
+    pub async fn meets(&mut self, name: &str, life: u8) -> Option<()> {
         let exchange = OP_EXCHANGE_ID(EXCHANGE_ID4args {
             eia_clientowner: client_owner4 {
                 co_verifier: [life; 8],
@@ -224,6 +224,13 @@ impl Nfs4 {
             panic!("{made:?}")
         };
         (self.client, self.session) = (met.eir_clientid, made.csr_sessionid);
+        self.sequence.set(0);
+        Some(())
+    }
+
+    /// The same, with nothing to reclaim.
+    pub async fn met(&mut self, name: &str, life: u8) -> Option<()> {
+        self.meets(name, life).await?;
         self.sequence.set(1);
         let complete = OP_RECLAIM_COMPLETE(RECLAIM_COMPLETE4args { rca_one_fs: false });
         let completed = self.try_call(vec![self.sequence(1), complete]).await?;

@@ -4,7 +4,6 @@
 use super::BENCH;
 use crate::bench::report::Line;
 use crate::run::{Outcome, cargo};
-use serde_json::Value;
 
 /// With tokens: messages of all operations on one's own files, of those without.
 const OWN_GOAL: f64 = 0.5;
@@ -27,9 +26,9 @@ pub fn run(lines: &mut Vec<Line>) -> Outcome {
         return Err("the simulation failed: why stands above".into());
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let parsed = text
-        .lines()
-        .map(|line| parse(line).ok_or_else(|| format!("the simulation said {line:?}")));
+    let parsed = text.lines().map(|line| {
+        Line::parse(BENCH, line).ok_or_else(|| format!("the simulation said {line:?}"))
+    });
     let counted: Vec<Line> = parsed.collect::<Result<_, _>>()?;
     lines.extend(compared(&counted));
     Ok(())
@@ -61,21 +60,6 @@ fn goal(figure: &str, case: &str) -> Option<f64> {
         "GETATTR" if figure.contains("goes on writing") => Some(WRITTEN_GOAL),
         _ => None,
     }
-}
-
-/// A line as the example prints them.
-fn parse(line: &str) -> Option<Line> {
-    let line: Value = serde_json::from_str(line).ok()?;
-    let text = |key: &str| line[key].as_str();
-    let value = line["value"].as_f64()?;
-    Some(Line::of(
-        BENCH,
-        text("system")?,
-        text("figure")?,
-        text("case")?,
-        value,
-        text("unit")?,
-    ))
 }
 
 #[cfg(test)]
@@ -114,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_is_no_line_is_not_taken_for_one() {
-        assert!(parse("warning: something").is_none());
-        assert!(parse(r#"{"system": "tokens", "value": 1}"#).is_none());
+        assert!(Line::parse(BENCH, "warning: something").is_none());
+        assert!(Line::parse(BENCH, r#"{"system": "tokens", "value": 1}"#).is_none());
     }
 }

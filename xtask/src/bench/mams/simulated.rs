@@ -4,7 +4,6 @@ use super::cost::GOAL_OF_A_STANDBY;
 use super::{BENCH, Setting, add};
 use crate::bench::report::Line;
 use crate::run::{Outcome, cargo};
-use serde_json::Value;
 
 /// Microseconds of a flush, from and to: disks that are all alike, and those of the simulator, of which the
 /// slower of two is slower than one.
@@ -35,7 +34,8 @@ pub fn run(setting: &Setting<'_>, lines: &mut Vec<Line>) -> Outcome {
         }
         let mut before: Option<Line> = None;
         for text in String::from_utf8_lossy(&output.stdout).lines() {
-            let line = parse(text).ok_or_else(|| format!("the simulation said {text:?}"))?;
+            let line =
+                Line::parse(BENCH, text).ok_or_else(|| format!("the simulation said {text:?}"))?;
             add(lines, line.clone())?;
             if let Some(before) = before.filter(|before| before.case == line.case) {
                 let goal = Some(GOAL_OF_A_STANDBY);
@@ -47,21 +47,6 @@ pub fn run(setting: &Setting<'_>, lines: &mut Vec<Line>) -> Outcome {
     Ok(())
 }
 
-/// A line as the example prints them.
-fn parse(line: &str) -> Option<Line> {
-    let line: Value = serde_json::from_str(line).ok()?;
-    let text = |key: &str| line[key].as_str();
-    let value = line["value"].as_f64()?;
-    Some(Line::of(
-        BENCH,
-        text("system")?,
-        text("figure")?,
-        text("case")?,
-        value,
-        text("unit")?,
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,9 +54,9 @@ mod tests {
     #[test]
     fn a_line_of_the_simulation_is_one_of_the_report() {
         let line = r#"{"bench":"mams","case":"8 clients","figure":"create, simulated","system":"1A1S","unit":"op/s","value":23.5}"#;
-        let parsed = parse(line).unwrap();
+        let parsed = Line::parse(BENCH, line).unwrap();
         assert_eq!((parsed.system.as_str(), parsed.value), ("1A1S", 23.5));
-        assert!(parse("{}").is_none());
-        assert!(parse("23.5").is_none());
+        assert!(Line::parse(BENCH, "{}").is_none());
+        assert!(Line::parse(BENCH, "23.5").is_none());
     }
 }
