@@ -20,6 +20,13 @@ impl Core {
         node.is_some_and(|node| what(&node.state.borrow().lease))
     }
 
+    /// The count of the losses of a lease under which attributes are known here. None: there is no such lease.
+    pub fn reads_since(&self, ino: u64) -> Option<u64> {
+        let node = self.nodes.get(ino).filter(|_| self.is_valid(ino))?;
+        let state = node.state.borrow();
+        state.lease.may_keep().then(|| state.lease.losses())
+    }
+
     /// How large a file is that is written alone here, with what the face's own clients keep of it. None: nothing.
     pub async fn size_with_kept(&self, node: &Node) -> Option<u64> {
         let invalidator = self.invalidator.borrow().clone()?;

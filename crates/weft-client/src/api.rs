@@ -610,6 +610,12 @@ impl Client {
         self.0.holds(ino, |lease| lease.owns())
     }
 
+    /// Which lease this client has to read an inode: another number once it was lost between. None: it has none, or is
+    /// giving it back. Numbers are of no use once the inode is neither open nor leased.
+    pub fn read_lease(&self, ino: u64) -> Option<u64> {
+        self.0.reads_since(ino)
+    }
+
     /// This client alone has a file, though it may be giving it back: nobody else has read or changed it yet.
     pub fn is_alone(&self, ino: u64) -> bool {
         self.0.holds(ino, |lease| lease.mode() == Mode::Write)

@@ -219,7 +219,7 @@ pub(crate) fn change(
     let touched = core.touched(&entry);
     let conflict = match &asked {
         Some((ino, span)) => meta.clear_range(core, *ino, session, span, true),
-        None if let Some(ino) = core.locked_away(&entry) => Some(Conflict::Inode(ino)),
+        None if let Some(kept) = core.locked_away(&entry) => Some(kept),
         None => conflicts(meta, core, session, &entry, &touched, since),
     };
     if let Some(conflict) = conflict {
@@ -356,14 +356,34 @@ fn changed(entry: &Entry) -> Option<Ino> {
     Some(Ino(ino))
 }
 
-/// The inode on which an entry takes a lock for the first time, and on whose behalf.
-fn changed_lock(entry: &Entry) -> Option<(Ino, u64)> {
-    match entry.op.as_ref().and_then(|op| op.op.as_ref())? {
-        Op::SetLock(op) if !op.reclaim && !gives_back(&Op::SetLock(*op)) => {
-            let behalf = op.lock.map_or(0, |lock| lock.behalf);
-            Some((Ino(op.ino), behalf))
+/// A lock that an entry takes.
+#[derive(Clone, Copy)]
+pub(crate) struct WantedLock {
+    pub ino: Ino,
+    /// 0: nobody's.
+    pub behalf: u64,
+    pub exclusive: bool,
+    /// flock's.
+    whole: bool,
+    /// It was had by way of another session.
+    reclaim: bool,
+}
+
+impl WantedLock {
+    fn of(op: &Op) -> Option<WantedLock> {
+        match op {
+            Op::SetLock(set) if !gives_back(op) => {
+                let lock = set.lock?;
+                Some(WantedLock {
+                    ino: Ino(set.ino),
+                    behalf: lock.behalf,
+                    exclusive: lock.kind() == Kind::Exclusive,
+                    whole: lock.flock,
+                    reclaim: set.reclaim,
+                })
+            }
+            _ => None,
         }
-        _ => None,
     }
 }
 
@@ -518,10 +538,11 @@ impl Core {
         Some(ino)
     }
 
-    /// The inode, if an entry takes a lock on one that is kept for somebody else, who may have locked it by himself.
-    fn locked_away(&self, entry: &Entry) -> Option<Ino> {
-        let (ino, behalf) = changed_lock(entry)?;
-        self.is_kept_to_change(ino, behalf).then_some(ino)
+    /// An entry takes a lock on what is kept for somebody else, who may have locked it by himself.
+    fn locked_away(&self, entry: &Entry) -> Option<Conflict> {
+        let op = entry.op.as_ref().and_then(|op| op.op.as_ref());
+        let wanted = WantedLock::of(op?).filter(|wanted| !wanted.reclaim)?;
+        self.kept_from_locking(SessionId(entry.session), &wanted)
     }
 
     /// What other sessions have to give back before this entry. Owed attributes are told under a
@@ -551,13 +572,16 @@ pub(crate) fn conflicts(
         }
         _ => None,
     };
+    let only_looks = |ino: Ino| looked_at.is_some_and(|parent| parent != ino);
+    // Nobody is asked for anything as long as it could not be done.
+    for touch in touched {
+        if let Some(kept) = core.kept_from(session, touch.ino, !only_looks(touch.ino)) {
+            return Some(kept);
+        }
+    }
     let mut first = None;
     for touch in touched {
-        let only_looks = looked_at.is_some_and(|parent| parent != touch.ino);
-        if core.is_kept_from(session, touch.ino, !only_looks) {
-            first = first.or(Some(Conflict::Inode(touch.ino)));
-        }
-        let to = if only_looks {
+        let to = if only_looks(touch.ino) {
             LeaseMode::LeaseRead
         } else {
             LeaseMode::LeaseNone
@@ -565,11 +589,16 @@ pub(crate) fn conflicts(
         let conflict = meta.revoke(core, touch.ino, session, (to, since), touch.unlinking);
         first = first.or(conflict);
     }
-    match op {
-        // Who has a file alone may have passed that on, with the right to lock it unheard.
-        Some(Op::SetLock(lock)) if !op.is_some_and(gives_back) => {
-            first.or_else(|| meta.end_alone(core, Ino(lock.ino), session))
-        }
-        _ => first,
+    let Some(wanted) = op.and_then(WantedLock::of) else {
+        return first;
+    };
+    // Who has a file alone may have passed that on, with the right to lock it unheard...
+    let first = first.or_else(|| meta.end_alone(core, wanted.ino, session));
+    // ... and who reads it, with the right to lock it to read.
+    let lock = (wanted.behalf, wanted.exclusive);
+    if wanted.whole || !core.state.is_kept_beside(wanted.ino, lock, session) {
+        return first;
     }
+    let to = (LeaseMode::LeaseNone, since);
+    first.or_else(|| meta.revoke(core, wanted.ino, session, to, false))
 }

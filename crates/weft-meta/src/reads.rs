@@ -93,8 +93,8 @@ fn owned_elsewhere(
         return None;
     }
     let ino = ino_of(inode);
-    if core.is_kept_from(session, ino, lease == LeaseMode::LeaseWrite) {
-        return Some(Conflict::Inode(ino));
+    if let Some(kept) = core.kept_from(session, ino, lease == LeaseMode::LeaseWrite) {
+        return Some(kept);
     }
     match lease {
         LeaseMode::LeaseNone => meta.hear(core, ino, session, since),

@@ -4,7 +4,9 @@
 //! The state keeps them (`weft-namespace`, `remnants.rs`); here the time is counted after which they go, and it is noted
 //! who has come elsewhere and does not want the rest. A new reign counts anew: nothing goes too early by that.
 
+use crate::changes::WantedLock;
 use crate::reign::{Core, Meta};
+use crate::revocations::Conflict;
 use crate::sessions::Stage;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -110,15 +112,34 @@ pub(crate) fn complete(core: &mut Core, asker: SessionId, drop: &mut DropKept, n
 impl Core {
     /// What is kept of a file by those whose gateway is gone stands in the session's way. From the moment when the gateway's
     /// session ends: until its files are settled it is no remnant yet, and holds nothing any more.
-    pub(crate) fn is_kept_from(&self, session: SessionId, ino: Ino, changing: bool) -> bool {
+    pub(crate) fn kept_from(
+        &self,
+        session: SessionId,
+        ino: Ino,
+        changing: bool,
+    ) -> Option<Conflict> {
         let is_ending = |other| self.is_ending(other);
-        self.state.is_kept_from(session, ino, changing, is_ending)
+        let is_kept = self.state.is_kept_from(session, ino, changing, is_ending);
+        is_kept.then(|| self.kept(session, ino))
     }
 
-    /// One of those, but `but`, may have locked the file by himself.
-    pub(crate) fn is_kept_to_change(&self, ino: Ino, but: u64) -> bool {
+    /// One of those may have locked by himself what this lock is in the way of.
+    pub(crate) fn kept_from_locking(
+        &self,
+        session: SessionId,
+        wanted: &WantedLock,
+    ) -> Option<Conflict> {
         let is_ending = |other| self.is_ending(other);
-        self.state.is_kept_to_change(ino, but, is_ending)
+        let lock = (wanted.behalf, wanted.exclusive);
+        let is_kept = self.state.is_kept_from_locking(wanted.ino, lock, is_ending);
+        is_kept.then(|| self.kept(session, wanted.ino))
+    }
+
+    /// Who asks on behalf of others is to come again: those for whom the file is kept may come to it, too, and what waited
+    /// there would be in their way.
+    fn kept(&self, session: SessionId, ino: Ino) -> Conflict {
+        let comes_again = self.state.keep_ms(session) > 0;
+        Conflict::Kept { ino, comes_again }
     }
 
     fn is_ending(&self, session: SessionId) -> bool {

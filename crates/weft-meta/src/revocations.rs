@@ -27,6 +27,13 @@ const PARKED_MAX: usize = 1 << 16;
 pub(crate) enum Conflict {
     /// A lease on this inode has to come back.
     Inode(Ino),
+    /// What is kept of this inode has to be taken over, or to go: that may take long, and nothing that those need for
+    /// whom it is kept may be held back meanwhile.
+    Kept {
+        ino: Ino,
+        /// Who asks is to come again, and holds nothing back where it is either.
+        comes_again: bool,
+    },
     /// A session of an earlier reign has to take itself up again, or end.
     Return,
     /// A transaction has to end.
@@ -60,6 +67,7 @@ struct Parked {
 #[derive(Default)]
 pub(crate) struct Parking {
     by_inode: BTreeMap<Ino, Vec<Parked>>,
+    by_kept: BTreeMap<Ino, Vec<Again>>,
     for_return: Vec<Again>,
     by_transaction: BTreeMap<TransactionId, Vec<Again>>,
     by_slot: BTreeMap<Slot, Vec<Again>>,
@@ -97,7 +105,8 @@ impl Parking {
     /// Takes out what is parked by this inode.
     fn take(&mut self, ino: Ino) -> Vec<Again> {
         let waiting = self.by_inode.remove(&ino).unwrap_or_default();
-        self.count -= waiting.len();
+        let by_kept = self.by_kept.remove(&ino).unwrap_or_default();
+        self.count -= waiting.len() + by_kept.len();
         for ino in waiting.iter().flat_map(|parked| &parked.wants) {
             if let Some(count) = self.wanted.get_mut(ino) {
                 *count -= 1;
@@ -106,13 +115,14 @@ impl Parking {
                 }
             }
         }
-        waiting.into_iter().map(|parked| parked.again).collect()
+        let waiting = waiting.into_iter().map(|parked| parked.again);
+        waiting.chain(by_kept).collect()
     }
 
     /// Takes out what waits for this.
     pub(crate) fn take_for(&mut self, conflict: Conflict) -> Vec<Again> {
         let waiting = match conflict {
-            Conflict::Inode(ino) => return self.take(ino),
+            Conflict::Inode(ino) | Conflict::Kept { ino, .. } => return self.take(ino),
             Conflict::Return => std::mem::take(&mut self.for_return),
             Conflict::Transaction(id) => self.by_transaction.remove(&id).unwrap_or_default(),
             Conflict::Slot(slot) => self.by_slot.remove(&slot).unwrap_or_default(),
@@ -134,7 +144,7 @@ impl Parking {
 }
 
 impl Meta {
-    /// Parks a request. `again` handles it anew. Nobody is given a READ lease on what it `wants`
+    /// Parks a request, or has who asks come again. `again` handles it anew. Nobody is given a READ lease on what it `wants`
     /// meanwhile, nor bytes that it `claims` of what it is parked by: or what had come back first
     /// would be lent again before the last has, without end.
     pub(crate) fn wait_for(
@@ -145,6 +155,12 @@ impl Meta {
         replier: Replier,
         again: impl FnOnce(&Rc<Meta>, &mut Core, Replier) + 'static,
     ) {
+        if let Conflict::Kept {
+            comes_again: true, ..
+        } = conflict
+        {
+            return replier.fail(Failed::Errno(libc::EAGAIN));
+        }
         if core.parking.is_full() {
             let why = "too many requests wait for leases".into();
             return replier.fail(Failed::Unavailable(why));
@@ -165,6 +181,7 @@ impl Meta {
         parking.count += 1;
         match conflict {
             Conflict::Inode(ino) => parking.park(ino, wants, claim, again),
+            Conflict::Kept { ino, .. } => parking.by_kept.entry(ino).or_default().push(again),
             Conflict::Return => parking.for_return.push(again),
             Conflict::Transaction(id) => {
                 parking.by_transaction.entry(id).or_default().push(again);
@@ -319,9 +336,11 @@ impl Meta {
         if core.settling.has(ino)
             || core.parking.is_claimed(ino, span)
             || core.leases.is_revoking(ino, but)
-            || core.is_kept_from(but, ino, write)
         {
             return Some(Conflict::Inode(ino));
+        }
+        if let Some(kept) = core.kept_from(but, ino, write) {
+            return Some(kept);
         }
         if !core.sharers_are_back(ino, but) || write && core.away > 0 {
             return Some(Conflict::Return);
@@ -647,7 +666,7 @@ impl Meta {
         {
             return None;
         }
-        if core.is_kept_from(session, ino, false) {
+        if core.kept_from(session, ino, false).is_some() {
             return None;
         }
         let (mode, (seq, too_many)) = match core.state.is_shared(ino) {

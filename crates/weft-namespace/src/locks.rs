@@ -127,6 +127,13 @@ impl Locks {
         self.whole.len() + self.ranges.len()
     }
 
+    /// Somebody else has locked something for himself alone (`exclusive`), or at all. Of flock's locks those who keep a
+    /// file know nothing.
+    pub(crate) fn are_beside(&self, behalf: u64, exclusive: bool) -> bool {
+        let mut others = self.ranges.iter().filter(|held| held.behalf != behalf);
+        others.any(|held| held.exclusive || !exclusive)
+    }
+
     fn whole_ranges(&self) -> impl Iterator<Item = Range> + '_ {
         self.whole.iter().map(|(owner, (exclusive, pid))| Range {
             start: 0,

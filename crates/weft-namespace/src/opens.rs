@@ -12,8 +12,26 @@ use weft_wire::proto::SetOpen;
 /// Most of one inode, as [`crate::LOCKS_MAX`].
 pub const OPENS_MAX: usize = 4096;
 
+/// In what is kept: the holder reads the file by itself, and locks it to read.
+const KEPT_TO_READ: u32 = 1;
 /// In what is kept: the holder changes the file by itself, and locks it.
 pub(crate) const KEPT_TO_CHANGE: u32 = 2;
+
+/// What is kept from who changes the file, or locks it for himself alone; or only looks at it, or locks it to read.
+pub(crate) fn kept_from(exclusive: bool) -> u32 {
+    match exclusive {
+        true => KEPT_TO_READ | KEPT_TO_CHANGE,
+        false => KEPT_TO_CHANGE,
+    }
+}
+
+/// What is to be kept for the holder to have locked the file by itself: for itself alone, or to read.
+pub(crate) fn kept_to_lock(exclusive: bool) -> u32 {
+    match exclusive {
+        true => KEPT_TO_CHANGE,
+        false => KEPT_TO_READ | KEPT_TO_CHANGE,
+    }
+}
 
 /// What may be said of reading and writing.
 const BOTH: u32 = 3;

@@ -5,7 +5,7 @@
 //! the service, which counts the time, closes it once more.
 
 use crate::locks::Owner;
-use crate::opens::{KEPT_TO_CHANGE, Opened};
+use crate::opens::{Opened, kept_from};
 use crate::sessions::Session;
 use crate::state::State;
 use weft_types::{Ino, SessionId};
@@ -159,28 +159,42 @@ impl State {
         let Some(opens) = self.opens.get(&ino) else {
             return false;
         };
-        let hinders = if changing { 3 } else { KEPT_TO_CHANGE };
         opens
             .iter()
-            .filter(|(_, opened)| opened.kept & hinders != 0)
+            .filter(|(_, opened)| opened.kept & kept_from(changing) != 0)
             .filter(|(owner, _)| self.is_remnant(owner.session) || is_ending(owner.session))
             .any(|(_, kept)| !opens.has_behalf(session, kept.behalf))
     }
 
-    /// The same keep the file for somebody else than this, who may have locked it by himself.
-    pub fn is_kept_to_change(
+    /// The same keep the file for somebody else than `but`, who may have locked by himself what a lock that is
+    /// `exclusive`, or not, is in the way of.
+    pub fn is_kept_from_locking(
         &self,
         ino: Ino,
-        but: u64,
+        (but, exclusive): (u64, bool),
         is_ending: impl Fn(SessionId) -> bool,
     ) -> bool {
+        let mut sessions = self.keepers(ino, but, exclusive);
+        sessions.any(|session| self.is_remnant(session) || is_ending(session))
+    }
+
+    /// The same of sessions that go on, but this one: who keeps the file by way of them has to be asked for it.
+    pub fn is_kept_beside(
+        &self,
+        ino: Ino,
+        (but, exclusive): (u64, bool),
+        session: SessionId,
+    ) -> bool {
+        let mut sessions = self.keepers(ino, but, exclusive);
+        sessions.any(|other| other != session && !self.is_remnant(other))
+    }
+
+    fn keepers(&self, ino: Ino, but: u64, exclusive: bool) -> impl Iterator<Item = SessionId> + '_ {
         let opens = self.opens.get(&ino).into_iter();
-        let mut all = opens.flat_map(|opens| opens.iter());
-        all.any(|(owner, opened)| {
-            opened.kept & KEPT_TO_CHANGE != 0
-                && opened.behalf != but
-                && (self.is_remnant(owner.session) || is_ending(owner.session))
-        })
+        let all = opens.flat_map(|opens| opens.iter());
+        let others = all.filter(move |(_, opened)| opened.behalf != but);
+        let keepers = others.filter(move |(_, opened)| opened.kept & kept_from(exclusive) != 0);
+        keepers.map(|(owner, _)| owner.session)
     }
 
     /// What somebody keeps of the file by way of other sessions than `but`.

@@ -20,6 +20,9 @@ pub(crate) struct Caller {
     pub client: Option<u64>,
 }
 
+/// The sessions with the metadata service by which a change began.
+pub(crate) struct Began(Vec<(u32, u64)>);
+
 /// What a handle stands for, and what its bearer may do with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
@@ -73,6 +76,35 @@ impl Caller {
         let object = self.object(handle).await?;
         object.check_writable()?;
         Ok(object)
+    }
+
+    /// A change is about to be asked for.
+    pub(crate) fn begin(&self) -> Began {
+        Began(self.shared.client.sessions())
+    }
+
+    /// A change that has failed so may have been done all the same: the session ended by which it was asked for. The client
+    /// is to ask again. What it is told then of what was done (that there is no such name, or that there is one already)
+    /// is what servers tell that have started again since.
+    pub(crate) fn is_in_doubt(&self, began: &Began, why: nfsstat3) -> bool {
+        why == nfsstat3::NFS3ERR_IO && self.shared.client.sessions() != began.0
+    }
+
+    /// Does a change of names or attributes.
+    ///
+    /// # Errors
+    /// As of the change; JUKEBOX: nobody knows whether it was done ([`Caller::is_in_doubt`]).
+    pub(crate) async fn change<T>(
+        &self,
+        change: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        let began = self.begin();
+        match change.await {
+            Err(Status(why)) if self.is_in_doubt(&began, why) => {
+                Err(Status(nfsstat3::NFS3ERR_JUKEBOX))
+            }
+            done => done,
+        }
     }
 
     /// The inode of an export's directory.

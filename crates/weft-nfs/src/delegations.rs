@@ -137,6 +137,11 @@ impl Delegation {
         self.stage.get() == Stage::Revoked
     }
 
+    /// The client was asked for it.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.stage.get() == Stage::Asked
+    }
+
     /// The client has it, asked for it or not.
     fn is_out(&self) -> bool {
         matches!(self.stage.get(), Stage::Given | Stage::Asked)
@@ -402,6 +407,25 @@ impl Delegations {
         self.ask_back_for_call(ino, but, Kind::Write).await
     }
 
+    /// A file is about to be locked by one alone (`alone`) or to read: no client but `but` has locked it by itself, in the
+    /// way of that, when this ends.
+    ///
+    /// # Errors
+    /// As [`Delegations::change`].
+    pub(crate) async fn lock(
+        self: &Rc<Self>,
+        ino: u64,
+        but: Option<u64>,
+        alone: bool,
+    ) -> Result<(), Status> {
+        self.check_reclaimed(ino, but)?;
+        let least = match alone {
+            true => Kind::Read,
+            false => Kind::Write,
+        };
+        self.ask_back_for_call(ino, but, least).await
+    }
+
     async fn ask_back_for_call(
         self: &Rc<Self>,
         ino: u64,
@@ -437,7 +461,7 @@ impl Delegations {
     }
 
     /// Asks a client for a file, if it was not asked, and sees to it that it comes back or is revoked.
-    fn recall(self: &Rc<Self>, delegation: &Rc<Delegation>) {
+    pub(crate) fn recall(self: &Rc<Self>, delegation: &Rc<Delegation>) {
         if delegation.stage.get() != Stage::Given {
             return;
         }

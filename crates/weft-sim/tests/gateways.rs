@@ -66,8 +66,6 @@ async fn write_on(
             match clients.call::<NFSPROC3_RENAME>(gateway, &rename).await {
                 Some(RENAME3res::NFS3_OK(_)) => break,
                 Some(RENAME3res::default(nfsstat3::NFS3ERR_JUKEBOX, _)) | None => {}
-                // The gateway's session ended while it was being done: nobody knows whether it was.
-                Some(RENAME3res::default(nfsstat3::NFS3ERR_IO, _)) => {}
                 // It was done when it was asked before.
                 Some(RENAME3res::default(nfsstat3::NFS3ERR_NOENT, _)) if tries > 0 => break,
                 Some(RENAME3res::default(why, _)) => panic!("file {number}: RENAME: {why:?}"),

@@ -19,6 +19,9 @@ use weft_sim::World;
 use weft_xdr::nfs4::nfs_argop4::*;
 use weft_xdr::nfs4::*;
 
+const ALL: (nfs_lock_type4, u64, u64) = (nfs_lock_type4::WRITE_LT, 0, u64::MAX);
+const SHARED: (nfs_lock_type4, u64, u64) = (nfs_lock_type4::READ_LT, 0, 10);
+
 #[test]
 fn what_one_gateway_has_answered_the_other_shows() {
     in_world(61, async |world| {
@@ -688,23 +691,8 @@ fn a_file_is_given_for_writing_to_one_who_has_it_for_himself() {
         };
         let tells = async {
             one.recalled(&world).await;
-            let again = OP_OPEN(OPEN4args {
-                seqid: 0,
-                share_access: 3,
-                share_deny: 0,
-                owner: state_owner4 {
-                    clientid: one.client,
-                    owner: Bytes::from_static(b"local"),
-                },
-                openhow: there(),
-                claim: open_claim4::CLAIM_DELEG_CUR_FH(had.stateid.clone()),
-            });
-            let done = one.does(vec![put(&file), again]).await.unwrap();
-            let [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] = &done[..] else {
-                panic!("{done:?}")
-            };
-            let all = (nfs_lock_type4::WRITE_LT, 0, u64::MAX);
-            let locked = one.lock(&file, &opened.stateid, "local", all).await;
+            let open = one.open_again(&file, 3, &had.stateid).await;
+            let locked = one.lock(&file, &open, "local", ALL).await;
             one.give_back(&file, &had.stateid).await;
             locked.unwrap()
         };
@@ -763,30 +751,101 @@ fn who_locks_a_file_elsewhere_comes_after_who_has_it() {
         let locks = mount.setlk(&cred, ino, lock, false);
         let tells = async {
             one.recalled(&world).await;
-            let again = OP_OPEN(OPEN4args {
-                seqid: 0,
-                share_access: 3,
-                share_deny: 0,
-                owner: state_owner4 {
-                    clientid: one.client,
-                    owner: Bytes::from_static(b"local"),
-                },
-                openhow: there(),
-                claim: open_claim4::CLAIM_DELEG_CUR_FH(had.clone()),
-            });
-            let done = one.does(vec![put(&file), again]).await.unwrap();
-            let [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] = &done[..] else {
-                panic!("{done:?}")
-            };
+            let open = one.open_again(&file, 3, &had).await;
             let first = (nfs_lock_type4::WRITE_LT, 0, 10);
-            one.lock(&file, &opened.stateid, "local", first)
-                .await
-                .unwrap();
+            one.lock(&file, &open, "local", first).await.unwrap();
             one.give_back(&file, &had).await;
         };
         let (locked, ()) = futures_util::join!(locks, tells);
         assert_eq!(locked.unwrap_err().0, libc::EAGAIN);
     });
+}
+
+/// Who has a file for reading locks it by himself, too: so that others may read it.
+#[test]
+fn who_locks_a_file_alone_comes_after_who_has_it_for_reading() {
+    for seed in 111..116 {
+        in_world(seed, async move |world| {
+            let (_group, _servers, gates) = cluster::<2>(&world).await;
+            let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+            let other = Nfs4::to(&world, &gates[1], 0, "other").await;
+            let root = one.walk(&[]).await.unwrap();
+            let (file, open) = other.make(&root, "f").await;
+            other.write(&file, &open, 0, b"before").await.unwrap();
+            let (_, had) = one.keep(&root, "f").await.unwrap();
+            // Together with others that read.
+            let beside = other.lock(&file, &open, "beside", SHARED).await.unwrap();
+            other.unlock(&file, &beside, 0, 10).await;
+            assert!(one.asked.recalls.borrow().is_empty());
+            let locks = other.lock(&file, &open, "alone", ALL);
+            let tells = async {
+                one.recalled(&world).await;
+                let open = one.open_again(&file, 1, &had).await;
+                one.lock(&file, &open, "local", SHARED).await.unwrap();
+                one.give_back(&file, &had).await;
+            };
+            let (locked, ()) = futures_util::join!(locks, tells);
+            let denied = locked
+                .unwrap_err()
+                .expect("refused for what one had locked");
+            assert_eq!(denied.locktype, nfs_lock_type4::READ_LT);
+        });
+    }
+}
+
+#[test]
+fn a_file_that_somebody_has_locked_alone_is_given_to_nobody_else() {
+    in_world(117, async |world| {
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let other = Nfs4::to(&world, &gates[1], 0, "other").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, open) = other.make(&root, "f").await;
+        other.write(&file, &open, 0, b"before").await.unwrap();
+        let lock = other.lock(&file, &open, "alone", (nfs_lock_type4::WRITE_LT, 3, 1));
+        let lock = lock.await.unwrap();
+        assert!(one.keep(&root, "f").await.is_none());
+        other.unlock(&file, &lock, 3, 1).await;
+        assert!(one.keep(&root, "f").await.is_some());
+    });
+}
+
+/// The one is told that the file is its own, the other that it is locked, at any moment of each other.
+#[test]
+fn a_file_is_not_given_to_one_while_another_locks_it() {
+    for seed in 120..200 {
+        in_world(seed, async move |world| {
+            let (_group, _servers, gates) = cluster::<2>(&world).await;
+            let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+            let other = Nfs4::to(&world, &gates[1], 0, "other").await;
+            let root = one.walk(&[]).await.unwrap();
+            let (file, open) = other.make(&root, "f").await;
+            other.write(&file, &open, 0, b"before").await.unwrap();
+            one.walk(&["f"]).await.unwrap();
+            let is_had = Cell::new(false);
+            let keeps = async {
+                world
+                    .sleep(world.rng("keeps").below(3_000) as u32 * Duration::from_micros(1))
+                    .await;
+                is_had.set(one.keep(&root, "f").await.is_some());
+                if is_had.get() {
+                    let recall = one.recalled(&world).await;
+                    is_had.set(false);
+                    one.give_back(&file, &recall.stateid).await;
+                }
+            };
+            let locks = async {
+                world
+                    .sleep(world.rng("locks").below(20_000) as u32 * Duration::from_micros(1))
+                    .await;
+                other.lock(&file, &open, "alone", ALL).await.unwrap();
+                world.sleep(10 * MS).await;
+                assert!(!is_had.get(), "locked, and had by another");
+            };
+            let both = async { futures_util::join!(keeps, locks) };
+            let _ = world.env().timeout(SECOND, both).await;
+        });
+    }
 }
 
 #[test]

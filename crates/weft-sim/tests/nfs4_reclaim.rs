@@ -577,3 +577,154 @@ fn a_file_that_a_client_had_for_reading_it_has_again_until_it_is_asked_for_it() 
         futures_util::join!(write, gives_back);
     });
 }
+
+/// What it has locked to read, that is: who has a file for reading locks it so by itself.
+#[test]
+fn nobody_locks_alone_what_a_client_of_a_dead_gateway_may_have_locked() {
+    in_world(121, async |world| {
+        let (_group, _servers, [first, second]) = cluster(&world).await;
+        let one = Nfs4::to(&world, &first, 0, "one").await;
+        let other = Nfs4::to(&world, &second, 0, "other").await;
+        let root = other.walk(&[]).await.unwrap();
+        let (file, open) = other.make(&root, "f").await;
+        other.write(&file, &open, 0, b"before").await.unwrap();
+        one.keep(&root, "f").await.unwrap();
+        first.kill();
+        let is_locked = Cell::new(false);
+        let is_back = Cell::new(false);
+        let tries = async {
+            while !is_back.get() {
+                is_locked.set(other.lock(&file, &open, "q", ALL).await.is_ok());
+                assert!(!is_locked.get(), "locked by two");
+                world.sleep(50 * MS).await;
+            }
+            // Together with others that read.
+            other.lock(&file, &open, "r", SHARED).await.unwrap();
+        };
+        let back = async {
+            world.sleep(5 * SECOND).await;
+            let again = comes(&world, &second, "one", 1).await;
+            let open = reopen(&again, &file, (1, 0), "me").await.unwrap();
+            let more = relock(&again, &file, &open, "p", ALL).await;
+            assert_eq!(more.unwrap_err(), nfsstat4::NFS4ERR_OPENMODE);
+            relock(&again, &file, &open, "p", SHARED).await.unwrap();
+            completes(&again).await;
+            world.sleep(SECOND).await;
+            is_back.set(true);
+        };
+        futures_util::join!(tries, back);
+    });
+}
+
+/// They have not used it since it was given, and it has to have it again to tell what it has locked.
+#[test]
+fn who_has_a_file_again_that_others_have_open_is_asked_for_it_at_once() {
+    for seed in 130..140 {
+        in_world(seed, async move |world| {
+            let (_group, _servers, [first, second]) = cluster(&world).await;
+            let one = Nfs4::to(&world, &first, 0, "one").await;
+            let near = Nfs4::to(&world, &second, 0, "near").await;
+            let root = one.walk(&[]).await.unwrap();
+            let (file, of_near) = near.make(&root, "f").await;
+            let wants = 3 | OPEN4_SHARE_ACCESS_WANT_ANY_DELEG;
+            let (.., given) = one.open_wanting(&root, "f", wants, there()).await;
+            assert!(matches!(given, open_delegation4::OPEN_DELEGATE_WRITE(_)));
+            first.kill();
+            let pause = world.rng("pause").below(3_000) as u32 * MS;
+            let is_over = Cell::new(false);
+            let tries = async {
+                while !is_over.get() {
+                    let locked = near.lock(&file, &of_near, "q", ALL).await;
+                    assert!(locked.is_err(), "locked by two");
+                    world.sleep(50 * MS).await;
+                }
+            };
+            let back = async {
+                world.sleep(pause).await;
+                let again = comes(&world, &second, "one", 1).await;
+                let writing = open_delegation_type4::OPEN_DELEGATE_WRITE;
+                let (open, given) = loop {
+                    match reopen_given(&again, &file, (3, 0), "me", writing).await {
+                        Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
+                        opened => break opened.unwrap(),
+                    }
+                };
+                let open_delegation4::OPEN_DELEGATE_WRITE(given) = given else {
+                    panic!("it believes in what it had, and was told {given:?}")
+                };
+                assert!(given.recall);
+                completes(&again).await;
+                let lock = again.lock(&file, &open, "p", ALL).await.unwrap();
+                again.recalled(&world).await;
+                again.write(&file, &lock, 0, b"kept").await.unwrap();
+                again.give_back(&file, &given.stateid).await;
+                world.sleep(SECOND).await;
+                let (read, ..) = near.read(&file, &of_near, 0, 10).await.unwrap();
+                assert_eq!(read, "kept");
+                is_over.set(true);
+            };
+            futures_util::join!(tries, back);
+        });
+    }
+}
+
+/// Others that wait until it has been heard of do not keep from it what it needs to have it again.
+#[test]
+fn a_client_has_a_file_again_whoever_waits_for_it() {
+    for seed in 140..150 {
+        in_world(seed, async move |world| {
+            let (group, _servers, [first, second]) = cluster(&world).await;
+            let one = Nfs4::to(&world, &first, 0, "one").await;
+            let near = Nfs4::to(&world, &second, 0, "near").await;
+            let mount = group.client("mount").await;
+            let cred = weft_client::Cred::default();
+            let root = one.walk(&[]).await.unwrap();
+            let (file, _) = one.have(&root, "f").await;
+            let found = mount.lookup(&cred, mount.root(), b"f").await.unwrap();
+            let ino = found.entry.unwrap().attr.ino;
+            first.kill();
+            let given = Cell::new(false);
+            let writes = async {
+                let writing = weft_client::OpenFlags {
+                    write: true,
+                    ..Default::default()
+                };
+                let handle = mount.open(&cred, ino, writing).await.unwrap();
+                let bytes = Bytes::from_static(b"mount");
+                mount.write(handle, 0, bytes, false).await.unwrap();
+                mount.fsync(handle, false).await.unwrap();
+                assert!(given.get(), "changed under a client that has it");
+            };
+            let writes_near = async {
+                while near.write(&file, &ANONYMOUS, 8, b"near").await.is_err() {
+                    world.sleep(20 * MS).await;
+                }
+                assert!(given.get(), "changed under a client that has it");
+            };
+            let back = async {
+                world
+                    .sleep(world.rng("pause").below(4_000) as u32 * MS)
+                    .await;
+                let again = comes(&world, &second, "one", 1).await;
+                let writing = open_delegation_type4::OPEN_DELEGATE_WRITE;
+                let start = world.now();
+                let (_, had) = loop {
+                    match reopen_given(&again, &file, (3, 0), "me", writing).await {
+                        Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
+                        opened => break opened.unwrap(),
+                    }
+                };
+                assert!(world.now() - start < 3 * SECOND);
+                let open_delegation4::OPEN_DELEGATE_WRITE(had) = had else {
+                    panic!("it believes in what it had, and was told {had:?}")
+                };
+                completes(&again).await;
+                again.recalled(&world).await;
+                again.write(&file, &had.stateid, 0, b"kept").await.unwrap();
+                given.set(true);
+                again.give_back(&file, &had.stateid).await;
+            };
+            futures_util::join!(writes, writes_near, back);
+        });
+    }
+}

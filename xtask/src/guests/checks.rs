@@ -162,33 +162,32 @@ fn locks(ground: &Ground<'_>, version: &str) -> Outcome {
         println!("   left out: locks of version 3 are another protocol");
         return Ok(());
     }
+    exclude(ground, ("alone", "alone"))?;
+    // Who only reads may have been given the file, and has told nobody of his lock then.
+    exclude(ground, ("read", "alone"))?;
+    exclude(ground, ("alone", "read"))
+}
+
+/// What is locked in the one way on one guest is not locked in the other way on any, until its holder has ended.
+fn exclude(ground: &Ground<'_>, (held, wanted): (&str, &str)) -> Outcome {
     let locked = script("locked.py");
-    let locked = |at: &str, start: u32, length: u32, seconds: u32| {
-        format!(
-            "python3 {} /mnt/{at}/ground/locked {start} {length} {seconds}",
-            locked.display()
-        )
+    let locked = |at: &str, kind: &str, start: u32, length: u32| {
+        let program = locked.display();
+        let file = format!("/mnt/{at}/ground/locked-{held}-{wanted}");
+        format!("python3 {program} {file} {kind} {start} {length}")
     };
-    ground.on(0, "echo some bytes to be locked > /mnt/a/ground/locked")?;
-    std::thread::scope(|scope| {
-        let held = locked("a", 10, 10, 8);
-        let holder = scope.spawn(move || ground.on(0, &held));
-        // It holds them once another one is refused.
-        let refused = |guest: usize, at: &str, start: u32, length: u32| -> Result<bool, String> {
-            match ground.guests[guest].status(&locked(at, start, length, 0), SHORT)? {
-                (0, _) => Ok(false),
-                (11, _) => Ok(true),
-                (status, output) => Err(format!("status {status}: {output}")),
-            }
-        };
-        let mut tries = 0;
-        while !refused(1, "b", 15, 1)? {
-            tries += 1;
-            if tries == 50 {
-                return Err("bytes that are locked on one guest can be locked on the other".into());
-            }
+    let refused = |guest: usize, at: &str, start: u32, length: u32| -> Result<bool, String> {
+        let attempt = locked(at, wanted, start, length);
+        match ground.guests[guest].status(&attempt, SHORT)? {
+            (0, _) => Ok(false),
+            (11, _) => Ok(true),
+            (status, output) => Err(format!("status {status}: {output}")),
         }
+    };
+    let attempts = || -> Outcome {
+        wait_for(&ground.guests[0], "/tmp/held.locked")?;
         for (guest, at, start, length, expected) in [
+            (1, "b", 15, 1, true),
             (1, "a", 0, 10, false),
             (1, "a", 20, 5, false),
             (1, "b", 19, 1, true),
@@ -196,16 +195,33 @@ fn locks(ground: &Ground<'_>, version: &str) -> Outcome {
         ] {
             if refused(guest, at, start, length)? != expected {
                 return Err(format!(
-                    "guest {guest}, /mnt/{at}, {length} bytes from {start}: not as it should be"
+                    "held {held}, wanted {wanted}: guest {guest}, /mnt/{at}, {length} bytes from {start}: not as it should be"
                 ));
             }
         }
-        holder.join().map_err(|_| "the holder panicked")??;
-        match refused(1, "b", 15, 1)? {
-            true => Err("bytes stay locked after their holder has ended".to_owned()),
-            false => Ok(()),
-        }
-    })
+        Ok(())
+    };
+    let makes = format!("echo some bytes to be locked > /mnt/a/ground/locked-{held}-{wanted}");
+    ground.on(0, &format!("rm -f /tmp/held /tmp/held.locked; {makes}"))?;
+    std::thread::scope(|scope| {
+        let hold = locked("a", held, 10, 10) + " /tmp/held";
+        let holder = scope.spawn(move || ground.on(0, &hold));
+        let tried = attempts();
+        let stopped = ground.on(0, "touch /tmp/held").map(drop);
+        let holding = holder.join().map_err(|_| "the holder panicked")?;
+        tried.and(stopped).and(holding.map(drop))
+    })?;
+    match refused(1, "b", 15, 1)? {
+        true => Err("bytes stay locked after their holder has ended".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Waits until a file is there on a guest.
+fn wait_for(guest: &Guest, file: &str) -> Outcome {
+    let script =
+        format!("for i in $(seq 100); do test -e {file} && exit 0; sleep 0.2; done; exit 1");
+    guest.run(&script, SHORT).map(drop)
 }
 
 /// Eight writers by four gateways append to one file under a lock: every record is there, whole and once.
@@ -395,7 +411,7 @@ fn held(ground: &Ground<'_>, version: &str) -> Outcome {
     // By a gateway that lives: 11 is a refusal.
     let is_free = || -> Result<bool, String> {
         let locked = script("locked.py");
-        let attempt = format!("python3 {} /mnt/a/ground/held 0 8 0", locked.display());
+        let attempt = format!("python3 {} /mnt/a/ground/held alone 0 8", locked.display());
         match ground.guests[1].status(&attempt, SHORT)? {
             (0, _) => Ok(true),
             (11, _) => Ok(false),
@@ -418,11 +434,7 @@ fn held(ground: &Ground<'_>, version: &str) -> Outcome {
     };
     let (said, tried) = std::thread::scope(|scope| {
         let holding = scope.spawn(|| guest.run(&hold, LONG));
-        let is_locked = guest.run(
-            "for i in $(seq 100); do test -e /tmp/stop.locked && exit 0; sleep 0.2; done; exit 1",
-            SHORT,
-        );
-        let tried = is_locked.and_then(|_| killing());
+        let tried = wait_for(guest, "/tmp/stop.locked").and_then(|()| killing());
         let stopped = guest.run("touch /tmp/stop", SHORT).map(drop);
         let said = holding.join().map_err(|_| "the holder panicked".to_owned());
         (said.flatten(), tried.and(stopped))

@@ -4,7 +4,7 @@
 
 use crate::errno::Errno;
 use crate::locks::{LOCKS_MAX, Wanted};
-use crate::opens::KEPT_TO_CHANGE;
+use crate::opens::kept_to_lock;
 use crate::state::{Context, State};
 use weft_types::Ino;
 use weft_wire::proto::file_lock::Kind;
@@ -58,9 +58,9 @@ fn reclaim(state: &mut State, ctx: &Context, ino: Ino, wanted: &Wanted) -> Resul
     if wanted.flock || wanted.kind == Kind::Unlock || wanted.range.behalf == 0 {
         return Err(Errno::EINVAL);
     }
-    // Who kept the file to change it by itself locked it by itself, too; nobody else can have since.
-    let was_kept =
-        state.kept_elsewhere(ino, wanted.range.behalf, ctx.session) & KEPT_TO_CHANGE != 0;
+    // Who kept the file locked it by itself, too; nobody else can have since.
+    let kept = state.kept_elsewhere(ino, wanted.range.behalf, ctx.session);
+    let was_kept = kept & kept_to_lock(wanted.range.exclusive) != 0;
     let locks = state.locks.entry(ino).or_default();
     let having = match locks.reclaim(wanted) {
         Some(having) => having,

@@ -3,7 +3,7 @@
 
 use crate::errno::Errno;
 use crate::locks::Owner;
-use crate::opens::{OPENS_MAX, Opened};
+use crate::opens::{KEPT_TO_CHANGE, OPENS_MAX, Opened};
 use crate::state::{Context, State};
 use weft_types::{Ino, SessionId};
 use weft_wire::proto::{self, OpReply};
@@ -55,6 +55,12 @@ fn check(
     (owner, wanted): (Owner, &Opened),
     reclaim: bool,
 ) -> Result<Vec<SessionId>, Errno> {
+    // Who keeps a file locks it by himself: to read, or in any way.
+    let reads_only = wanted.kept & KEPT_TO_CHANGE == 0;
+    let locks = state.locks.get(&ino).filter(|_| wanted.kept != 0);
+    if locks.is_some_and(|locks| locks.are_beside(wanted.behalf, reads_only)) {
+        return Err(Errno::EAGAIN);
+    }
     let Some(opens) = state.opens.get(&ino) else {
         // What only uses the file needs no record of before.
         let is_had = wanted.deny | wanted.kept == 0;

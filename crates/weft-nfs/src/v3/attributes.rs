@@ -21,7 +21,7 @@ pub(super) async fn getattr(caller: Caller, args: GETATTR3args) -> GETATTR3res {
 pub(super) async fn setattr(caller: Caller, args: SETATTR3args) -> SETATTR3res {
     let object = caller.changed(&args.object).await;
     let done = match &object {
-        Ok(object) => set(&caller, object, &args).await,
+        Ok(object) => caller.change(set(&caller, object, &args)).await,
         Err(status) => Err(*status),
     };
     match done {

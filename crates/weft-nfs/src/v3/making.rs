@@ -35,7 +35,7 @@ async fn finish(caller: &Caller, dir: &Object, made: &Attr, set: SetAttr) -> Mad
 pub(super) async fn create(caller: Caller, args: CREATE3args) -> CREATE3res {
     let dir = caller.changed(&args.r#where.dir).await;
     let made = match &dir {
-        Ok(dir) => created(&caller, dir, &args).await,
+        Ok(dir) => caller.change(created(&caller, dir, &args)).await,
         Err(status) => Err(*status),
     };
     let dir_wcc = caller.wcc_of(&dir).await;
@@ -123,7 +123,7 @@ pub(super) async fn mkdir(caller: Caller, args: MKDIR3args) -> MKDIR3res {
         let made = client.mkdir(dir.cred(), dir.ino, &args.r#where.name, mode);
         finish(&caller, dir, &made.await?.attr, set).await
     };
-    let made = made.await;
+    let made = caller.change(made).await;
     let dir_wcc = caller.wcc_of(&dir).await;
     match made {
         Ok((handle, attributes)) => MKDIR3res::NFS3_OK(MKDIR3resok {
@@ -146,7 +146,7 @@ pub(super) async fn symlink(caller: Caller, args: SYMLINK3args) -> SYMLINK3res {
         let made = client.symlink(dir.cred(), dir.ino, &args.r#where.name, target);
         finish(&caller, dir, &made.await?.attr, set).await
     };
-    let made = made.await;
+    let made = caller.change(made).await;
     let dir_wcc = caller.wcc_of(&dir).await;
     match made {
         Ok((handle, attributes)) => SYMLINK3res::NFS3_OK(SYMLINK3resok {
@@ -180,7 +180,7 @@ pub(super) async fn mknod(caller: Caller, args: MKNOD3args) -> MKNOD3res {
         let made = client.mknod(dir.cred(), dir.ino, name, kind, mode, rdev);
         finish(&caller, dir, &made.await?.attr, set).await
     };
-    let made = made.await;
+    let made = caller.change(made).await;
     let dir_wcc = caller.wcc_of(&dir).await;
     match made {
         Ok((handle, attributes)) => MKNOD3res::NFS3_OK(MKNOD3resok {

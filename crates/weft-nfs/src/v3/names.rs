@@ -72,7 +72,7 @@ pub(super) async fn remove(caller: Caller, args: REMOVE3args) -> REMOVE3res {
         let client = &caller.shared.client;
         Ok::<(), Status>(client.unlink(dir.cred(), dir.ino, name).await?)
     };
-    let done = done.await;
+    let done = caller.change(done).await;
     let dir_wcc = caller.wcc_of(&dir).await;
     match done {
         Ok(()) => REMOVE3res::NFS3_OK(REMOVE3resok { dir_wcc }),
@@ -82,14 +82,12 @@ pub(super) async fn remove(caller: Caller, args: REMOVE3args) -> REMOVE3res {
 
 pub(super) async fn rmdir(caller: Caller, args: RMDIR3args) -> RMDIR3res {
     let dir = caller.changed(&args.object.dir).await;
-    let done = match &dir {
-        Ok(dir) => {
-            let client = &caller.shared.client;
-            let done = client.rmdir(dir.cred(), dir.ino, &args.object.name).await;
-            done.map_err(Status::from)
-        }
-        Err(status) => Err(*status),
+    let done = async {
+        let dir = dir.as_ref().map_err(|it| *it)?;
+        let client = &caller.shared.client;
+        Ok::<(), Status>(client.rmdir(dir.cred(), dir.ino, &args.object.name).await?)
     };
+    let done = caller.change(done).await;
     let dir_wcc = caller.wcc_of(&dir).await;
     match done {
         Ok(()) => RMDIR3res::NFS3_OK(RMDIR3resok { dir_wcc }),
@@ -130,7 +128,7 @@ pub(super) async fn rename(caller: Caller, args: RENAME3args) -> RENAME3res {
         );
         Ok::<(), Status>(done.await?)
     };
-    let done = done.await;
+    let done = caller.change(done).await;
     let fromdir_wcc = caller.wcc_of(&from).await;
     let todir_wcc = caller.wcc_of(&to).await;
     match done {
@@ -162,7 +160,7 @@ pub(super) async fn link(caller: Caller, args: LINK3args) -> LINK3res {
         let linked = client.link(dir.cred(), file.ino, dir.ino, &args.link.name);
         Ok::<fattr3, Status>(caller.told(&linked.await?.attr))
     };
-    let done = done.await;
+    let done = caller.change(done).await;
     let linkdir_wcc = caller.wcc_of(&dir).await;
     match done {
         Ok(attributes) => LINK3res::NFS3_OK(LINK3resok {

@@ -8,6 +8,10 @@ use std::hash::Hasher;
 use weft_oncrpc::Credential;
 use weft_xdr::nfs4::{CREATE_SESSION4resok, nfsstat4};
 
+/// Clients of a gateway at most: as many as it has connections, so that each of those may be one's. One that says nothing is
+/// forgotten after its lease. (A client that has just started again counts twice.)
+const CLIENTS_MAX: usize = 16_384;
+
 /// As whom a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Principal {
@@ -54,6 +58,8 @@ pub(super) struct Clients {
     /// Drawn when the gateway started: the first half of all ids.
     instance: u32,
     next: u32,
+    /// Records from which on only those are taken in that are known.
+    max: usize,
     records: BTreeMap<u64, Record>,
 }
 
@@ -80,6 +86,7 @@ impl Clients {
         Clients {
             instance,
             next: 1,
+            max: CLIENTS_MAX,
             records: BTreeMap::new(),
         }
     }
@@ -91,6 +98,9 @@ impl Clients {
     }
 
     /// A client says who it is. `holds`: whether a client has opens, locks or sessions.
+    ///
+    /// # Errors
+    /// As of 18.35.4; DELAY: there are as many as may be, and it is none of them.
     pub(super) fn exchange(
         &mut self,
         owner: &Bytes,
@@ -131,8 +141,13 @@ impl Clients {
             // Case 7.
             return Err(nfsstat4::NFS4ERR_NOENT);
         }
+        let unconfirmed = self.of_owner(owner, false);
+        let is_known = confirmed.is_some() || unconfirmed.is_some();
+        if !is_known && self.records.len() >= self.max {
+            return Err(nfsstat4::NFS4ERR_DELAY);
+        }
         // Case 4: one that was never confirmed is replaced.
-        if let Some(id) = self.of_owner(owner, false) {
+        if let Some(id) = unconfirmed {
             self.records.remove(&id);
             dropped.push(id);
         }
@@ -356,6 +371,26 @@ mod tests {
         let next = there.confirmed(2, ROOT);
         assert_ne!(here.clients.behalf(one), there.clients.behalf(next));
         assert_eq!(here.clients.behalf(next), 0);
+    }
+
+    #[test]
+    fn who_is_known_comes_in_though_there_are_as_many_as_may_be() {
+        let mut world = World::new();
+        world.clients.max = 1;
+        let id = world.confirmed(1, ROOT);
+        let other = Bytes::from_static(b"other");
+        let exchange = |world: &mut World| {
+            world
+                .clients
+                .exchange(&other, [1; 8], ROOT, false, |_| true)
+        };
+        assert_eq!(exchange(&mut world), Err(nfsstat4::NFS4ERR_DELAY));
+        assert_eq!(world.exchange(1, ROOT, false).unwrap().id, id);
+        // It has started again.
+        world.confirmed(2, ROOT);
+        assert_eq!(world.clients.records.len(), 1);
+        world.clients.max = 2;
+        assert!(exchange(&mut world).is_ok());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::rc::Rc;
 use weft_oncrpc::{Connection, Refusal, Replier};
+use weft_xdr::nfs3::nfsstat3;
 use weft_xdr::nfs4::*;
 use weft_xdr::{DecodeError, Decoder, Encoder, Xdr};
 
@@ -46,6 +47,26 @@ pub(super) struct Compound {
     hash: u64,
     sequence: Option<SEQUENCE4args>,
     heard: Option<Heard>,
+}
+
+/// Whether an operation is done by a change at the metadata service.
+fn changes(number: nfs_opnum4) -> bool {
+    use nfs_opnum4::*;
+    matches!(
+        number,
+        OP_SETATTR
+            | OP_CREATE
+            | OP_REMOVE
+            | OP_RENAME
+            | OP_LINK
+            | OP_OPEN
+            | OP_OPEN_DOWNGRADE
+            | OP_CLOSE
+            | OP_LOCK
+            | OP_LOCKU
+            | OP_SETXATTR
+            | OP_REMOVEXATTR
+    )
 }
 
 /// What stands before the operations.
@@ -176,6 +197,7 @@ impl Compound {
                     Err(status) => Err(status.into()),
                 },
                 Ok(operation) => match self.may_come(number) {
+                    Ok(()) if changes(number) => self.alter(operation).await,
                     Ok(()) => self.operate(operation).await,
                     Err(status) => Err(status.into()),
                 },
@@ -372,6 +394,22 @@ impl Compound {
     /// It is the last operation of its COMPOUND.
     pub(super) fn is_last(&self) -> bool {
         self.at + 1 == self.count
+    }
+
+    /// Does a change.
+    ///
+    /// # Errors
+    /// As of the change; DELAY: nobody knows whether it was done ([`Caller::is_in_doubt`]).
+    async fn alter(&mut self, operation: nfs_argop4) -> Result<()> {
+        let began = self.caller.begin();
+        match self.operate(operation).await {
+            Err(Fail::Status(nfsstat4::NFS4ERR_IO))
+                if self.caller.is_in_doubt(&began, nfsstat3::NFS3ERR_IO) =>
+            {
+                Err(nfsstat4::NFS4ERR_DELAY.into())
+            }
+            done => done,
+        }
     }
 
     async fn operate(&mut self, operation: nfs_argop4) -> Result<()> {

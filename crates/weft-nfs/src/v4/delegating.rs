@@ -81,12 +81,12 @@ fn told(given: &Delegation) -> open_delegation4 {
     match given.kind {
         Kind::Read => open_delegation4::OPEN_DELEGATE_READ(open_read_delegation4 {
             stateid,
-            recall: false,
+            recall: given.is_asked(),
             permissions,
         }),
         Kind::Write => open_delegation4::OPEN_DELEGATE_WRITE(open_write_delegation4 {
             stateid,
-            recall: false,
+            recall: given.is_asked(),
             // Room is not set aside, so a close is to find out whether there is any: all is to be written by then.
             space_limit: nfs_space_limit4::NFS_LIMIT_SIZE(0),
             permissions,
@@ -132,17 +132,21 @@ impl Compound {
         if kind == Kind::Write && !self.is_alone(&opened).await? {
             return Ok(none(share_access, contended));
         }
-        // Told to the service before the client is: should this gateway die, others wait for the client.
+        let Some(lease) = self.lease(opened.ino).await? else {
+            return Ok(none(share_access, contended));
+        };
+        // Told to the service before the client is: should this gateway die, others wait for the client; and who locks
+        // the file elsewhere has the gateway's lease asked back, so that the client tells what it has locked by itself.
         let Some(keeping) = state.keep_file(client, opened.ino, kind).await else {
             return Ok(none(share_access, resource));
         };
         let known = shared.client.getattr(opened.ino).await?;
-        // From here on nothing is waited for: the lease is there when the file is given.
-        if !self.is_free(opened.ino, kind, known.leased)? {
+        // From here on nothing is waited for: it is the lease of before, and there when the file is given.
+        if !self.is_free(opened.ino, kind, lease)? {
             return Ok(none(share_access, contended));
         }
         let given = self.give((share, kind), opened, keeping, &known.attr)?;
-        Ok(given.unwrap_or_else(|| none(share_access, resource)))
+        Ok(given.map_or_else(|| none(share_access, resource), |given| told(&given)))
     }
 
     /// Gives a file, of which the service knows that it is kept. None: there is no number left for that.
@@ -152,7 +156,7 @@ impl Compound {
         opened: Opened,
         keeping: KeptFile,
         attr: &Attr,
-    ) -> Result<Option<open_delegation4>> {
+    ) -> Result<Option<Rc<Delegation>>> {
         let hands = InHands {
             state: Rc::downgrade(&self.state),
             client: self.client()?,
@@ -165,15 +169,15 @@ impl Compound {
         let may_read = share.access & READ != 0;
         let of_file = (opened.ino, opened.using);
         let given = self.state.delegate((kind, may_read), of_file, hands);
-        Ok(given.map(|given| {
-            keeping.goes_on();
-            told(&given)
-        }))
+        Ok(given.inspect(|_| keeping.goes_on()))
     }
 
     /// The delegation that a client had by way of another gateway, for who has opened the file again. It is not given less:
     /// what the client has locked by itself it tells when it is asked for the file, and not before (Linux takes such locks
     /// for granted while it believes in the delegation, and forgets them with one that it was not given again).
+    ///
+    /// Others that have it open by way of this gateway have waited for it as long as it was had by way of the other one, and
+    /// so they do here: it is asked for it at once.
     ///
     /// # Errors
     /// RECLAIM_BAD: nobody knows that it had it. RECLAIM_CONFLICT: somebody else has come between. DELAY: somebody else's
@@ -197,13 +201,21 @@ impl Compound {
             );
             return Err(nfsstat4::NFS4ERR_DELAY.into());
         }
+        let Some(lease) = shared.client.read_lease(opened.ino) else {
+            return Err(nfsstat4::NFS4ERR_DELAY.into());
+        };
         let keeping = state.keep_file_again(client, opened.ino, kind).await?;
         let known = shared.client.getattr(opened.ino).await?;
-        if !self.covers(opened.ino, kind, known.leased)? {
+        if !self.covers(opened.ino, kind, lease) {
             return Err(nfsstat4::NFS4ERR_RECLAIM_CONFLICT.into());
         }
+        let is_used = self.is_used(opened.ino, kind)?;
         let given = self.give((share, kind), opened, keeping, &known.attr)?;
-        Ok(given.ok_or(nfsstat4::NFS4ERR_RECLAIM_CONFLICT)?)
+        let given = given.ok_or(nfsstat4::NFS4ERR_RECLAIM_CONFLICT)?;
+        if is_used {
+            shared.delegations.recall(&given);
+        }
+        Ok(told(&given))
     }
 
     async fn has_lease_again(&self, ino: u64, kind: Kind) -> Result<bool> {
@@ -220,21 +232,32 @@ impl Compound {
         Ok(had.unwrap_or(Ok(false))?)
     }
 
-    /// Nobody is in the way of giving a file, as far as is known at this moment.
-    fn is_free(&self, ino: u64, kind: Kind, leased: bool) -> Result<bool> {
-        let delegations = &self.caller.shared.delegations;
-        let is_had = delegations.of(ino, self.client()?).is_some();
-        Ok(self.covers(ino, kind, leased)? && !is_had && delegations.may_give(ino, kind))
+    /// The gateway's lease to read a file. None: it is not given one now.
+    async fn lease(&self, ino: u64) -> Result<Option<u64>> {
+        let client = &self.caller.shared.client;
+        client.getattr(ino).await?;
+        Ok(client.read_lease(ino))
     }
 
-    /// The gateway's own lease covers what a client is to have of a file, and nobody else has it open in the way of that.
-    fn covers(&self, ino: u64, kind: Kind, leased: bool) -> Result<bool> {
-        let (client, state) = (self.client()?, &self.state);
+    /// Nobody is in the way of giving a file, as far as is known at this moment.
+    fn is_free(&self, ino: u64, kind: Kind, lease: u64) -> Result<bool> {
+        let delegations = &self.caller.shared.delegations;
+        let is_had = delegations.of(ino, self.client()?).is_some();
+        let is_free = self.covers(ino, kind, lease) && !self.is_used(ino, kind)?;
+        Ok(is_free && !is_had && delegations.may_give(ino, kind))
+    }
+
+    /// The gateway has the same lease as before, and that covers what a client is to have of a file.
+    fn covers(&self, ino: u64, kind: Kind, lease: u64) -> bool {
+        let client = &self.caller.shared.client;
+        client.read_lease(ino) == Some(lease) && (kind == Kind::Read || client.owns(ino))
+    }
+
+    /// Others have a file open in the way of what a client is to have of it.
+    fn is_used(&self, ino: u64, kind: Kind) -> Result<bool> {
         Ok(match kind {
-            Kind::Read => leased && !state.is_written(ino),
-            Kind::Write => {
-                self.caller.shared.client.owns(ino) && !state.is_open_beside(ino, client)
-            }
+            Kind::Read => self.state.is_written(ino),
+            Kind::Write => self.state.is_open_beside(ino, self.client()?),
         })
     }
 

@@ -220,7 +220,8 @@ impl State {
     }
 
     /// The service is told that a client keeps a file: if this gateway dies nobody changes it, or looks at it, before
-    /// the client has been heard of. None: it cannot be told.
+    /// the client has been heard of. None: it cannot be told, or somebody else has locked the file in the way of what the
+    /// client may lock by itself.
     pub(super) async fn keep_file(
         self: &Rc<Self>,
         client: u64,
@@ -240,7 +241,7 @@ impl State {
     /// The same, of a file that the client had by way of another gateway: there nothing is kept for it any more.
     ///
     /// # Errors
-    /// RECLAIM_BAD: nobody knows of that.
+    /// RECLAIM_BAD: nobody knows of that. RECLAIM_CONFLICT: somebody else has locked something of it. STALE.
     pub(super) async fn keep_file_again(
         self: &Rc<Self>,
         client: u64,
@@ -256,6 +257,7 @@ impl State {
         Err(match errno {
             Errno(libc::ENOENT) => nfsstat4::NFS4ERR_RECLAIM_BAD,
             Errno(libc::ESTALE) => nfsstat4::NFS4ERR_STALE,
+            Errno(libc::EAGAIN) => nfsstat4::NFS4ERR_RECLAIM_CONFLICT,
             _ => nfsstat4::NFS4ERR_DELAY,
         })
     }

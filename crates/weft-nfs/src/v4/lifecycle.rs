@@ -22,9 +22,6 @@ const SESSION_FLAGS: u32 = CREATE_SESSION4_FLAG_PERSIST
     | CREATE_SESSION4_FLAG_CONN_BACK_CHAN
     | CREATE_SESSION4_FLAG_CONN_RDMA;
 
-/// Clients of a gateway at most, confirmed or not: as many as it has connections, so that each of those may be one's. One
-/// that says nothing is forgotten after its lease.
-const CLIENTS_MAX: usize = 16_384;
 /// Sessions of a client at most: clients have one, and while they replace it two.
 const SESSIONS_MAX: usize = 16;
 
@@ -46,9 +43,6 @@ impl Compound {
             return Err(nfsstat4::NFS4ERR_ENCR_ALG_UNSUPP.into());
         }
         let is_update = args.eia_flags & EXCHGID4_FLAG_UPD_CONFIRMED_REC_A != 0;
-        if self.state.client_count() >= CLIENTS_MAX {
-            return Err(nfsstat4::NFS4ERR_DELAY.into());
-        }
         let owner = &args.eia_clientowner;
         let exchanged = self.state.clients.borrow_mut().exchange(
             &owner.co_ownerid,

@@ -114,7 +114,14 @@ impl Compound {
         };
         let taken = match lock.open.may(needs) {
             true if args.reclaim => self.take_again(&lock, span, kind).await,
-            true => self.take(&object, &lock, span, args.locktype).await,
+            true => {
+                // Who has opened a file before another one had it has waited for nothing yet.
+                let asked = delegations.lock(object.ino, Some(lock.open.client), needs == WRITE);
+                match asked.await {
+                    Ok(()) => self.take(&object, &lock, span, args.locktype).await,
+                    Err(status) => Err(status.into()),
+                }
+            }
             false => Err(nfsstat4::NFS4ERR_OPENMODE.into()),
         };
         if taken.is_err() && is_new && lock.name().seqid == 0 {
@@ -202,9 +209,10 @@ impl Compound {
         let object = self.lockable().await?;
         let span = Span::of(args.offset, args.length)?;
         let client = self.client()?;
-        // Who has the file for writing locks by himself.
+        // Who has the file locks by himself.
         let delegations = &self.caller.shared.delegations;
-        delegations.read(object.ino, Some(client)).await?;
+        let alone = kind_of(args.locktype) == LockKind::Exclusive;
+        delegations.lock(object.ino, Some(client), alone).await?;
         let behalf = self.state.clients.borrow().behalf(client);
         let hash = owner_hash(behalf, &args.owner.owner);
         let wanted = file_lock((hash, behalf), span, kind_of(args.locktype));

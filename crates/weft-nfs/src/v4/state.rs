@@ -174,11 +174,6 @@ impl State {
         of_client.count()
     }
 
-    /// How many clients there are, confirmed or not.
-    pub(super) fn client_count(&self) -> usize {
-        self.held.borrow().len()
-    }
-
     /// A client was named: from now on it is expected to be heard of.
     pub(super) fn met(&self, client: u64) {
         let mut held = self.held.borrow_mut();

@@ -422,6 +422,25 @@ impl Nfs4 {
         (file, given.stateid)
     }
 
+    /// Opens, at its gateway, a file that it has been given and opened by itself.
+    pub async fn open_again(&self, file: &Bytes, access: u32, had: &stateid4) -> stateid4 {
+        let open = OP_OPEN(OPEN4args {
+            seqid: 0,
+            share_access: access,
+            share_deny: 0,
+            owner: state_owner4 {
+                clientid: self.client,
+                owner: Bytes::from_static(b"local"),
+            },
+            openhow: there(),
+            claim: open_claim4::CLAIM_DELEG_CUR_FH(had.clone()),
+        });
+        match &self.does(vec![put(file), open]).await.unwrap()[..] {
+            [_, nfs_resop4::OP_OPEN(OPEN4res::NFS4_OK(opened))] => opened.stateid.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Says that it keeps changes of a file, which is so large with them.
     pub fn keeps(&self, size: u64) {
         let (change, _) = self.asked.kept.get().unwrap();
