@@ -595,10 +595,10 @@ pub(crate) fn conflicts(
     // Who has a file alone may have passed that on, with the right to lock it unheard...
     let first = first.or_else(|| meta.end_alone(core, wanted.ino, session));
     // ... and who reads it, with the right to lock it to read.
-    let lock = (wanted.behalf, wanted.exclusive);
-    if wanted.whole || !core.state.is_kept_beside(wanted.ino, lock, session) {
+    let (ino, exclusive) = (wanted.ino, wanted.exclusive);
+    if wanted.whole || !core.state.is_kept_beside(ino, exclusive, session) {
         return first;
     }
     let to = (LeaseMode::LeaseNone, since);
-    first.or_else(|| meta.revoke(core, wanted.ino, session, to, false))
+    first.or_else(|| meta.revoke(core, ino, session, to, false))
 }

@@ -129,8 +129,8 @@ impl Locks {
 
     /// Somebody else has locked something for himself alone (`exclusive`), or at all. Of flock's locks those who keep a
     /// file know nothing.
-    pub(crate) fn are_beside(&self, behalf: u64, exclusive: bool) -> bool {
-        let mut others = self.ranges.iter().filter(|held| held.behalf != behalf);
+    pub(crate) fn are_beside(&self, is_own: impl Fn(&Range) -> bool, exclusive: bool) -> bool {
+        let mut others = self.ranges.iter().filter(|held| !is_own(held));
         others.any(|held| held.exclusive || !exclusive)
     }
 

@@ -174,27 +174,24 @@ impl State {
         (but, exclusive): (u64, bool),
         is_ending: impl Fn(SessionId) -> bool,
     ) -> bool {
-        let mut sessions = self.keepers(ino, but, exclusive);
-        sessions.any(|session| self.is_remnant(session) || is_ending(session))
+        self.keepers(ino, exclusive).any(|(session, behalf)| {
+            behalf != but && (self.is_remnant(session) || is_ending(session))
+        })
     }
 
-    /// The same of sessions that go on, but this one: who keeps the file by way of them has to be asked for it.
-    pub fn is_kept_beside(
-        &self,
-        ino: Ino,
-        (but, exclusive): (u64, bool),
-        session: SessionId,
-    ) -> bool {
-        let mut sessions = self.keepers(ino, but, exclusive);
-        sessions.any(|other| other != session && !self.is_remnant(other))
+    /// The same of sessions that go on, but this one: who keeps the file by way of them has to be asked for it, be it the
+    /// same client.
+    pub fn is_kept_beside(&self, ino: Ino, exclusive: bool, session: SessionId) -> bool {
+        let mut keepers = self.keepers(ino, exclusive);
+        keepers.any(|(other, _)| other != session && !self.is_remnant(other))
     }
 
-    fn keepers(&self, ino: Ino, but: u64, exclusive: bool) -> impl Iterator<Item = SessionId> + '_ {
+    /// By way of which sessions, and on whose behalf, the file is kept from who locks it so.
+    fn keepers(&self, ino: Ino, exclusive: bool) -> impl Iterator<Item = (SessionId, u64)> + '_ {
         let opens = self.opens.get(&ino).into_iter();
         let all = opens.flat_map(|opens| opens.iter());
-        let others = all.filter(move |(_, opened)| opened.behalf != but);
-        let keepers = others.filter(move |(_, opened)| opened.kept & kept_from(exclusive) != 0);
-        keepers.map(|(owner, _)| owner.session)
+        let keepers = all.filter(move |(_, opened)| opened.kept & kept_from(exclusive) != 0);
+        keepers.map(|(owner, opened)| (owner.session, opened.behalf))
     }
 
     /// What somebody keeps of the file by way of other sessions than `but`.

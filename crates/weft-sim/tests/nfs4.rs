@@ -773,7 +773,7 @@ fn who_locks_a_file_alone_comes_after_who_has_it_for_reading() {
             let (file, open) = other.make(&root, "f").await;
             other.write(&file, &open, 0, b"before").await.unwrap();
             let (_, had) = one.keep(&root, "f").await.unwrap();
-            // Together with others that read.
+            // Beside others that read.
             let beside = other.lock(&file, &open, "beside", SHARED).await.unwrap();
             other.unlock(&file, &beside, 0, 10).await;
             assert!(one.asked.recalls.borrow().is_empty());
@@ -807,6 +807,32 @@ fn a_file_that_somebody_has_locked_alone_is_given_to_nobody_else() {
         assert!(one.keep(&root, "f").await.is_none());
         other.unlock(&file, &lock, 3, 1).await;
         assert!(one.keep(&root, "f").await.is_some());
+    });
+}
+
+/// One that has mounted two gateways, that is: what it keeps by way of the one it does not know by way of the other.
+#[test]
+fn a_client_excludes_itself_by_way_of_another_gateway() {
+    in_world(118, async |world| {
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
+        let here = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let there = Nfs4::to(&world, &gates[1], 0, "one").await;
+        let root = here.walk(&[]).await.unwrap();
+        let (file, open) = here.make(&root, "f").await;
+        here.write(&file, &open, 0, b"before").await.unwrap();
+        let lock = here.lock(&file, &open, "alone", ALL).await.unwrap();
+        assert!(there.keep(&root, "f").await.is_none());
+        here.unlock(&file, &lock, 0, u64::MAX).await;
+        let (_, had) = there.keep(&root, "f").await.unwrap();
+        let locks = here.lock(&file, &open, "alone", ALL);
+        let tells = async {
+            there.recalled(&world).await;
+            let open = there.open_again(&file, 1, &had).await;
+            there.lock(&file, &open, "local", SHARED).await.unwrap();
+            there.give_back(&file, &had).await;
+        };
+        let (locked, ()) = futures_util::join!(locks, tells);
+        assert!(locked.is_err(), "locked by two");
     });
 }
 

@@ -2,7 +2,7 @@
 //! longer has.
 
 use crate::errno::Errno;
-use crate::locks::Owner;
+use crate::locks::{Owner, Range};
 use crate::opens::{KEPT_TO_CHANGE, OPENS_MAX, Opened};
 use crate::state::{Context, State};
 use weft_types::{Ino, SessionId};
@@ -55,10 +55,14 @@ fn check(
     (owner, wanted): (Owner, &Opened),
     reclaim: bool,
 ) -> Result<Vec<SessionId>, Errno> {
-    // Who keeps a file locks it by himself: to read, or in any way.
+    // Who keeps a file locks it by himself: to read, or in any way. By way of another session that goes on even the same client
+    // is another one: it knows nothing there of what it has locked here.
+    let is_own = |held: &Range| {
+        held.behalf == wanted.behalf && (reclaim || held.owner.session == owner.session)
+    };
     let reads_only = wanted.kept & KEPT_TO_CHANGE == 0;
     let locks = state.locks.get(&ino).filter(|_| wanted.kept != 0);
-    if locks.is_some_and(|locks| locks.are_beside(wanted.behalf, reads_only)) {
+    if locks.is_some_and(|locks| locks.are_beside(is_own, reads_only)) {
         return Err(Errno::EAGAIN);
     }
     let Some(opens) = state.opens.get(&ino) else {
