@@ -358,11 +358,11 @@ fn changed(entry: &Entry) -> Option<Ino> {
 
 /// A lock that an entry takes.
 #[derive(Clone, Copy)]
-pub(crate) struct WantedLock {
-    pub ino: Ino,
+struct WantedLock {
+    ino: Ino,
     /// 0: nobody's.
-    pub behalf: u64,
-    pub exclusive: bool,
+    behalf: u64,
+    exclusive: bool,
     /// flock's.
     whole: bool,
     /// It was had by way of another session.
@@ -542,7 +542,8 @@ impl Core {
     fn locked_away(&self, entry: &Entry) -> Option<Conflict> {
         let op = entry.op.as_ref().and_then(|op| op.op.as_ref());
         let wanted = WantedLock::of(op?).filter(|wanted| !wanted.reclaim)?;
-        self.kept_from_locking(SessionId(entry.session), &wanted)
+        let lock = (wanted.behalf, wanted.exclusive);
+        self.kept_from_others(SessionId(entry.session), wanted.ino, lock)
     }
 
     /// What other sessions have to give back before this entry. Owed attributes are told under a
@@ -574,9 +575,14 @@ pub(crate) fn conflicts(
     };
     let only_looks = |ino: Ino| looked_at.is_some_and(|parent| parent != ino);
     // Nobody is asked for anything as long as it could not be done.
-    for touch in touched {
-        if let Some(kept) = core.kept_from(session, touch.ino, !only_looks(touch.ino)) {
-            return Some(kept);
+    for Touch { ino, .. } in touched {
+        let kept = match op {
+            // It is kept for who says so, perhaps, and he has not opened it here yet.
+            Some(Op::SetOpen(open)) => core.kept_from_others(session, *ino, (open.behalf, true)),
+            _ => core.kept_from(session, *ino, !only_looks(*ino)),
+        };
+        if kept.is_some() {
+            return kept;
         }
     }
     let mut first = None;

@@ -4,7 +4,6 @@
 //! The state keeps them (`weft-namespace`, `remnants.rs`); here the time is counted after which they go, and it is noted
 //! who has come elsewhere and does not want the rest. A new reign counts anew: nothing goes too early by that.
 
-use crate::changes::WantedLock;
 use crate::reign::{Core, Meta};
 use crate::revocations::Conflict;
 use crate::sessions::Stage;
@@ -123,16 +122,18 @@ impl Core {
         is_kept.then(|| self.kept(session, ino))
     }
 
-    /// One of those may have locked by himself what this lock is in the way of.
-    pub(crate) fn kept_from_locking(
+    /// The same for who asks on somebody's behalf, to have the file for himself alone (`exclusive`) or to read.
+    pub(crate) fn kept_from_others(
         &self,
         session: SessionId,
-        wanted: &WantedLock,
+        ino: Ino,
+        (behalf, exclusive): (u64, bool),
     ) -> Option<Conflict> {
         let is_ending = |other| self.is_ending(other);
-        let lock = (wanted.behalf, wanted.exclusive);
-        let is_kept = self.state.is_kept_from_locking(wanted.ino, lock, is_ending);
-        is_kept.then(|| self.kept(session, wanted.ino))
+        let is_kept = self
+            .state
+            .is_kept_from_others(ino, (behalf, exclusive), is_ending);
+        is_kept.then(|| self.kept(session, ino))
     }
 
     /// Who asks on behalf of others is to come again: those for whom the file is kept may come to it, too, and what waited

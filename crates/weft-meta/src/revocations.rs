@@ -159,7 +159,7 @@ impl Meta {
             comes_again: true, ..
         } = conflict
         {
-            return replier.fail(Failed::Errno(libc::EAGAIN));
+            return replier.fail(Failed::Errno(libc::EBUSY));
         }
         if core.parking.is_full() {
             let why = "too many requests wait for leases".into();

@@ -166,9 +166,9 @@ impl State {
             .any(|(_, kept)| !opens.has_behalf(session, kept.behalf))
     }
 
-    /// The same keep the file for somebody else than `but`, who may have locked by himself what a lock that is
-    /// `exclusive`, or not, is in the way of.
-    pub fn is_kept_from_locking(
+    /// The same keep the file for somebody else than `but`, in the way of who has it for himself alone (`exclusive`) or
+    /// reads it: the others may have locked it so by themselves.
+    pub fn is_kept_from_others(
         &self,
         ino: Ino,
         (but, exclusive): (u64, bool),

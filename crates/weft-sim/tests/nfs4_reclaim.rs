@@ -728,3 +728,30 @@ fn a_client_has_a_file_again_whoever_waits_for_it() {
         });
     }
 }
+
+#[test]
+fn what_one_denied_of_a_file_that_it_had_it_denies_again() {
+    for pause in [100 * MS, 3 * SECOND] {
+        in_world(150, async move |world| {
+            let (_group, _servers, [first, second]) = cluster(&world).await;
+            let one = Nfs4::to(&world, &first, 0, "one").await;
+            let near = Nfs4::to(&world, &second, 0, "near").await;
+            let root = one.walk(&[]).await.unwrap();
+            let (file, _) = one.have(&root, "f").await;
+            one.open(&root, "f", (3, 2), "me", there()).await.unwrap();
+            first.kill();
+            world.sleep(pause).await;
+            let again = comes(&world, &second, "one", 1).await;
+            let open = loop {
+                match reopen(&again, &file, (3, 2), "me").await {
+                    Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
+                    opened => break opened.unwrap(),
+                }
+            };
+            completes(&again).await;
+            again.write(&file, &open, 0, b"mine").await.unwrap();
+            let denied = near.open(&root, "f", (3, 0), "me", there()).await;
+            assert_eq!(denied.unwrap_err(), nfsstat4::NFS4ERR_SHARE_DENIED);
+        });
+    }
+}
