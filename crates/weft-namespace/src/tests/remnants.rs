@@ -347,3 +347,69 @@ fn a_file_without_a_name_lives_on_for_who_had_it_open_at_a_dead_gateway() {
     assert_eq!(release.failure_errno, 0);
     assert!(!g.w.state.inodes.contains_key(&f) && g.w.state.opens.is_empty());
 }
+
+/// All cases of what one keeps and another, or the same one by way of another gateway, has locked, or is about to lock.
+#[test]
+fn what_one_may_lock_by_himself_another_has_not_locked() {
+    let own = |by_first: bool, behalf| by_first && behalf == ONE;
+    for kept in [0, 1, 2, 3] {
+        for kind in [Kind::Shared, Kind::Exclusive] {
+            for (by_first, behalf) in [
+                (true, ONE),
+                (true, TWO),
+                (false, ONE),
+                (false, TWO),
+                (false, 0),
+            ] {
+                let is_in_the_way = match kind {
+                    Kind::Exclusive => kept != 0,
+                    _ => kept & 2 != 0,
+                };
+                let case = format!("kept {kept}, {kind:?}, by the first {by_first}, for {behalf}");
+                // The lock is there first.
+                let mut g = Gateways::new();
+                let (first, second) = (g.first, g.second);
+                let locker = if by_first { first } else { second };
+                assert_eq!(g.lock(locker, lock(kind, behalf, (3, 4)), false), 0);
+                let refused = is_in_the_way && !own(by_first, behalf);
+                let keeps = opened(1, ONE, (1, 0, kept));
+                let expected = if refused { EAGAIN } else { 0 };
+                assert_eq!(g.open(first, keeps), expected, "{case}");
+                // The file is kept first: who keeps it by way of another session is to be asked.
+                let mut g = Gateways::new();
+                let (first, second) = (g.first, g.second);
+                let locker = if by_first { first } else { second };
+                assert_eq!(g.open(first, opened(1, ONE, (1, 0, kept))), 0);
+                let exclusive = kind == Kind::Exclusive;
+                let is_asked = g.w.state.is_kept_beside(g.f, exclusive, SessionId(locker));
+                assert_eq!(is_asked, is_in_the_way && !by_first, "{case}");
+                // Its gateway dies: all others wait for who kept it.
+                g.end(first, &[]);
+                let lock = (behalf, exclusive);
+                let waits = g.w.state.is_kept_from_others(g.f, lock, |_| false);
+                assert_eq!(waits, is_in_the_way && behalf != ONE, "{case}");
+                assert!(!g.w.state.is_kept_beside(g.f, exclusive, SessionId(second)));
+            }
+        }
+    }
+}
+
+#[test]
+fn who_kept_a_file_has_again_what_he_may_have_locked_by_himself() {
+    for kept in [0, 1, 2, 3] {
+        for kind in [Kind::Shared, Kind::Exclusive] {
+            let mut g = Gateways::new();
+            let (first, second) = (g.first, g.second);
+            assert_eq!(g.open(first, opened(1, ONE, (1, 0, kept))), 0);
+            g.end(first, &[]);
+            let may_have = match kind {
+                Kind::Exclusive => kept & 2 != 0,
+                _ => kept != 0,
+            };
+            let expected = if may_have { 0 } else { ENOENT };
+            assert_eq!(g.lock(second, lock(kind, TWO, (3, 4)), true), ENOENT);
+            let again = g.lock(second, lock(kind, ONE, (3, 4)), true);
+            assert_eq!(again, expected, "kept {kept}, {kind:?}");
+        }
+    }
+}
