@@ -90,6 +90,10 @@ pub fn fuzz(only: Option<&str>, seconds: u64) -> Outcome {
             .args(["fuzz", "run", name, "--"])
             .arg(format!("-max_total_time={seconds}"))
             .args(["-rss_limit_mb=4096", "-timeout=20", "-print_final_stats=1"]);
+        if *name == "gateway" {
+            // A gateway ends with its process: what clients have of it when its world is taken down holds it.
+            command.arg("-detect_leaks=0");
+        }
         step(&format!("fuzz {name}"), &mut command)?;
     }
     Ok(())

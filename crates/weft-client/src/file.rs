@@ -683,25 +683,22 @@ impl Core {
             wake.await;
         };
         let size = node.state.borrow().attr.map_or(0, |attr| attr.size);
-        let mut holes: Vec<Vec<proto::Range>> = vec![Vec::new(); layout.map.pairs().len()];
-        for piece in pieces(&layout.map, start, end.min(size).max(start)) {
-            let range = proto::Range {
-                start: piece.object_offset,
-                end: piece.object_offset + piece.length,
-            };
-            match holes[piece.pair_index].last_mut() {
-                Some(last) if last.end == range.start => last.end = range.end,
-                _ => holes[piece.pair_index].push(range),
-            }
-        }
-        let shapes = holes.into_iter().enumerate().filter(|(_, h)| !h.is_empty());
-        let shapes = shapes.map(|(index, holes)| {
+        let end = end.min(size).max(start);
+        let shapes = layout.map.pairs().iter().enumerate();
+        let shapes = shapes.map(|(index, pair)| (pair, layout.map.object_range(index, start, end)));
+        let shapes = shapes.filter(|(_, hole)| !hole.is_empty());
+        let shapes = shapes.map(|(pair, hole)| {
             let object = Object {
-                pair: layout.map.pairs()[index].0,
+                pair: pair.0,
                 ino: node.ino,
                 generation: layout.generation,
             };
-            self.pairs.shape(self, object, layout.protocol, None, holes)
+            let hole = proto::Range {
+                start: hole.start,
+                end: hole.end,
+            };
+            self.pairs
+                .shape(self, object, layout.protocol, None, vec![hole])
         });
         for result in futures_util::future::join_all(shapes).await {
             result?;

@@ -434,14 +434,14 @@ impl Copying<'_> {
     async fn punch(&self, runs: &[Range<u64>]) -> Result<()> {
         let mut holes: BTreeMap<usize, Vec<proto::Range>> = BTreeMap::new();
         for run in runs {
-            for piece in pieces(&self.target.map, run.start, run.end) {
-                holes
-                    .entry(piece.pair_index)
-                    .or_default()
-                    .push(proto::Range {
-                        start: piece.object_offset,
-                        end: piece.object_offset + piece.length,
+            for index in 0..self.target.map.pairs().len() {
+                let hole = self.target.map.object_range(index, run.start, run.end);
+                if !hole.is_empty() {
+                    holes.entry(index).or_default().push(proto::Range {
+                        start: hole.start,
+                        end: hole.end,
                     });
+                }
             }
         }
         let shapes = holes.into_iter().map(|(index, holes)| {

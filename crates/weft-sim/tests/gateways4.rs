@@ -787,12 +787,12 @@ fn a_gateway_that_loses_touch_asks_for_what_it_gave_before_others_may_change_it(
                 }
             };
             let changes = async {
-                loop {
-                    match two.write(&file, &state, 0, b"behind").await {
-                        Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
-                        written => break drop(written.unwrap()),
-                    }
+                let mut written = Err(nfsstat4::NFS4ERR_DELAY);
+                while let Err(nfsstat4::NFS4ERR_DELAY) = written {
+                    world.sleep(50 * MS).await;
+                    written = two.write(&file, &state, 0, b"behind").await;
                 }
+                written.unwrap();
                 is_changed.set(true);
                 assert!(is_asked.get());
                 // By then it is revoked, and who has not given it back is told.

@@ -1146,6 +1146,34 @@ fn holes_copies_and_attributes_of_users() {
 }
 
 /// All bytes of a file as READ_PLUS tells them, and which of them are in holes.
+/// As many units as that nobody can go through one by one.
+#[test]
+fn a_hole_in_the_longest_file_is_made_at_once() {
+    in_world(67, async |world| {
+        let (_group, _servers, gates) = cluster::<2>(&world).await;
+        let one = Nfs4::to(&world, &gates[0], 0, "one").await;
+        let root = one.walk(&[]).await.unwrap();
+        let (file, open) = one.make(&root, "f").await;
+        one.write(&file, &open, 5, b"x").await.unwrap();
+        let longest = weft_types::FILE_BYTES_MAX;
+        let allocate = OP_ALLOCATE(ALLOCATE4args {
+            aa_stateid: open.clone(),
+            aa_offset: 0,
+            aa_length: longest,
+        });
+        one.does(vec![put(&file), allocate]).await.unwrap();
+        let deallocate = OP_DEALLOCATE(DEALLOCATE4args {
+            da_stateid: open.clone(),
+            da_offset: 0,
+            da_length: longest,
+        });
+        one.does(vec![put(&file), deallocate]).await.unwrap();
+        assert_eq!(one.getattr(&file).await.unwrap().0, longest);
+        let (read, ..) = one.read(&file, &open, 0, 10).await.unwrap();
+        assert_eq!(&read[..], [0; 10]);
+    });
+}
+
 async fn with_holes(client: &Nfs4, file: &Bytes, count: u32) -> (Vec<u8>, Vec<(u64, u64)>) {
     let (mut bytes, mut holes): (Vec<u8>, Vec<(u64, u64)>) = (Vec::new(), Vec::new());
     loop {

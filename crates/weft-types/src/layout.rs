@@ -6,6 +6,7 @@
 //! a file on any number of pairs loads both groups alike.
 
 use crate::{Member, PairId};
+use std::ops::Range;
 
 /// The geometry of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +82,12 @@ impl StripeMap {
         full_rows * self.unit + rest.saturating_sub(before).min(self.unit)
     }
 
+    /// What the object on the `pair_index`-th pair holds of `start..end` of the file: one range, perhaps an empty one,
+    /// however many units that is.
+    pub fn object_range(&self, pair_index: usize, start: u64, end: u64) -> Range<u64> {
+        self.object_length(pair_index, start)..self.object_length(pair_index, end)
+    }
+
     /// The file size that an object of `length` bytes on the `pair_index`-th pair proves.
     pub fn size_from_object(&self, pair_index: usize, length: u64) -> u64 {
         if length == 0 {
@@ -121,6 +128,26 @@ pub fn pieces(map: &StripeMap, start: u64, end: u64) -> impl Iterator<Item = Pie
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_object_holds_of_a_range_is_one_range() {
+        for width in 1..=3u32 {
+            let map = StripeMap::new(4, (0..width).map(PairId).collect()).unwrap();
+            for (start, end) in (0..40).flat_map(|start| (start..40).map(move |end| (start, end))) {
+                for index in 0..width as usize {
+                    let of_pair = pieces(&map, start, end).filter(|it| it.pair_index == index);
+                    let bytes: Vec<u64> = of_pair
+                        .flat_map(|it| it.object_offset..it.object_offset + it.length)
+                        .collect();
+                    let range = map.object_range(index, start, end);
+                    assert_eq!(range.collect::<Vec<u64>>(), bytes, "{start}..{end}");
+                }
+            }
+            // Of as many units as there can be.
+            let all = map.object_range(0, 0, u64::MAX);
+            assert!(all.end >= u64::MAX / u64::from(width) - 4);
+        }
+    }
 
     #[test]
     fn every_byte_has_one_place_and_the_way_back() {
