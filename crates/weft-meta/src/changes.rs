@@ -219,7 +219,6 @@ pub(crate) fn change(
     let touched = core.touched(&entry);
     let conflict = match &asked {
         Some((ino, span)) => meta.clear_range(core, *ino, session, span, true),
-        None if let Some(kept) = core.locked_away(&entry) => Some(kept),
         None => conflicts(meta, core, session, &entry, &touched, since),
     };
     if let Some(conflict) = conflict {
@@ -357,7 +356,6 @@ fn changed(entry: &Entry) -> Option<Ino> {
 }
 
 /// A lock that an entry takes.
-#[derive(Clone, Copy)]
 struct WantedLock {
     ino: Ino,
     /// 0: nobody's.
@@ -538,14 +536,6 @@ impl Core {
         Some(ino)
     }
 
-    /// An entry takes a lock on what is kept for somebody else, who may have locked it by himself.
-    fn locked_away(&self, entry: &Entry) -> Option<Conflict> {
-        let op = entry.op.as_ref().and_then(|op| op.op.as_ref());
-        let wanted = WantedLock::of(op?).filter(|wanted| !wanted.reclaim)?;
-        let lock = (wanted.behalf, wanted.exclusive);
-        self.kept_from_others(SessionId(entry.session), wanted.ino, lock)
-    }
-
     /// What other sessions have to give back before this entry. Owed attributes are told under a
     /// lease that excludes others (or are an atime, for which nobody's cache is worth dropping).
     fn touched(&self, entry: &Entry) -> Vec<Touch> {
@@ -574,6 +564,7 @@ pub(crate) fn conflicts(
         _ => None,
     };
     let only_looks = |ino: Ino| looked_at.is_some_and(|parent| parent != ino);
+    let wanted = op.and_then(WantedLock::of);
     // Nobody is asked for anything as long as it could not be done.
     for Touch { ino, .. } in touched {
         let kept = match op {
@@ -581,6 +572,14 @@ pub(crate) fn conflicts(
             Some(Op::SetOpen(open)) => core.kept_from_others(session, *ino, (open.behalf, true)),
             _ => core.kept_from(session, *ino, !only_looks(*ino)),
         };
+        if kept.is_some() {
+            return kept;
+        }
+    }
+    // Others, for whom a file is kept, may have locked it by themselves.
+    if let Some(wanted) = wanted.as_ref().filter(|wanted| !wanted.reclaim) {
+        let lock = (wanted.behalf, wanted.exclusive);
+        let kept = core.kept_from_others(session, wanted.ino, lock);
         if kept.is_some() {
             return kept;
         }
@@ -595,7 +594,7 @@ pub(crate) fn conflicts(
         let conflict = meta.revoke(core, touch.ino, session, (to, since), touch.unlinking);
         first = first.or(conflict);
     }
-    let Some(wanted) = op.and_then(WantedLock::of) else {
+    let Some(wanted) = wanted else {
         return first;
     };
     // Who has a file alone may have passed that on, with the right to lock it unheard...

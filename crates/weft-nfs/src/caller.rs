@@ -83,11 +83,11 @@ impl Caller {
         Began(self.shared.client.sessions())
     }
 
-    /// A change that has failed so may have been done all the same: the session ended by which it was asked for. The client
-    /// is to ask again. What it is told then of what was done (that there is no such name, or that there is one already)
-    /// is what servers tell that have started again since.
-    pub(crate) fn is_in_doubt(&self, began: &Began, why: nfsstat3) -> bool {
-        why == nfsstat3::NFS3ERR_IO && self.shared.client.sessions() != began.0
+    /// A change that has failed by EIO may have been done all the same: the session ended by which it was asked for. The
+    /// client is to ask again. What it is told then of what was done (that there is no such name, or that there is one
+    /// already) is what servers tell that have started again since.
+    pub(crate) fn is_in_doubt(&self, began: &Began) -> bool {
+        self.shared.client.sessions() != began.0
     }
 
     /// Does a change of names or attributes.
@@ -100,7 +100,7 @@ impl Caller {
     ) -> Result<T, Status> {
         let began = self.begin();
         match change.await {
-            Err(Status(why)) if self.is_in_doubt(&began, why) => {
+            Err(Status(nfsstat3::NFS3ERR_IO)) if self.is_in_doubt(&began) => {
                 Err(Status(nfsstat3::NFS3ERR_JUKEBOX))
             }
             done => done,

@@ -71,6 +71,22 @@ async fn reopen_given(
     }
 }
 
+/// The same, asked again as long as it is to wait.
+async fn reopen_soon(
+    world: &World,
+    client: &Nfs4,
+    file: &Bytes,
+    share: (u32, u32),
+    given: open_delegation_type4,
+) -> Result<(stateid4, open_delegation4), nfsstat4> {
+    loop {
+        match reopen_given(client, file, share, "me", given).await {
+            Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
+            opened => return opened,
+        }
+    }
+}
+
 /// Locks again what an owner had locked.
 async fn relock(
     client: &Nfs4,
@@ -485,12 +501,9 @@ fn a_file_that_a_client_had_it_has_again_with_all_that_it_locked_by_itself() {
                 world.sleep(pause).await;
                 let again = comes(&world, &second, "one", 1).await;
                 let writing = open_delegation_type4::OPEN_DELEGATE_WRITE;
-                let (open, given) = loop {
-                    match reopen_given(&again, &file, (3, 0), "me", writing).await {
-                        Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
-                        opened => break opened.unwrap(),
-                    }
-                };
+                let (open, given) = reopen_soon(&world, &again, &file, (3, 0), writing)
+                    .await
+                    .unwrap();
                 let open_delegation4::OPEN_DELEGATE_WRITE(given) = given else {
                     panic!("it believes in what it had, and was told {given:?}")
                 };
@@ -522,12 +535,7 @@ fn a_client_has_not_again_what_it_did_not_have() {
         first.kill();
         let again = comes(&world, &second, "one", 1).await;
         let writing = open_delegation_type4::OPEN_DELEGATE_WRITE;
-        let opened = loop {
-            match reopen_given(&again, &file, (3, 0), "me", writing).await {
-                Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
-                opened => break opened,
-            }
-        };
+        let opened = reopen_soon(&world, &again, &file, (3, 0), writing).await;
         assert_eq!(opened.unwrap_err(), nfsstat4::NFS4ERR_RECLAIM_BAD);
         // Nothing is left of that.
         let opened = reopen(&again, &file, (3, 0), "me").await.unwrap();
@@ -550,12 +558,9 @@ fn a_file_that_a_client_had_for_reading_it_has_again_until_it_is_asked_for_it() 
         world.sleep(2 * SECOND).await;
         let again = comes(&world, &second, "one", 1).await;
         let reading = open_delegation_type4::OPEN_DELEGATE_READ;
-        let opened = loop {
-            match reopen_given(&again, &file, (1, 0), "me", reading).await {
-                Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
-                opened => break opened.unwrap(),
-            }
-        };
+        let opened = reopen_soon(&world, &again, &file, (1, 0), reading)
+            .await
+            .unwrap();
         let open_delegation4::OPEN_DELEGATE_READ(given) = opened.1 else {
             panic!("it believes in what it had, and was told {:?}", opened.1)
         };
@@ -643,12 +648,9 @@ fn who_has_a_file_again_that_others_have_open_is_asked_for_it_at_once() {
                 world.sleep(pause).await;
                 let again = comes(&world, &second, "one", 1).await;
                 let writing = open_delegation_type4::OPEN_DELEGATE_WRITE;
-                let (open, given) = loop {
-                    match reopen_given(&again, &file, (3, 0), "me", writing).await {
-                        Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
-                        opened => break opened.unwrap(),
-                    }
-                };
+                let (open, given) = reopen_soon(&world, &again, &file, (3, 0), writing)
+                    .await
+                    .unwrap();
                 let open_delegation4::OPEN_DELEGATE_WRITE(given) = given else {
                     panic!("it believes in what it had, and was told {given:?}")
                 };
@@ -708,12 +710,9 @@ fn a_client_has_a_file_again_whoever_waits_for_it() {
                 let again = comes(&world, &second, "one", 1).await;
                 let writing = open_delegation_type4::OPEN_DELEGATE_WRITE;
                 let start = world.now();
-                let (_, had) = loop {
-                    match reopen_given(&again, &file, (3, 0), "me", writing).await {
-                        Err(nfsstat4::NFS4ERR_DELAY) => world.sleep(50 * MS).await,
-                        opened => break opened.unwrap(),
-                    }
-                };
+                let (_, had) = reopen_soon(&world, &again, &file, (3, 0), writing)
+                    .await
+                    .unwrap();
                 assert!(world.now() - start < 3 * SECOND);
                 let open_delegation4::OPEN_DELEGATE_WRITE(had) = had else {
                     panic!("it believes in what it had, and was told {had:?}")

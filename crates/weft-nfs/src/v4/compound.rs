@@ -10,7 +10,6 @@ use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::rc::Rc;
 use weft_oncrpc::{Connection, Refusal, Replier};
-use weft_xdr::nfs3::nfsstat3;
 use weft_xdr::nfs4::*;
 use weft_xdr::{DecodeError, Decoder, Encoder, Xdr};
 
@@ -403,9 +402,7 @@ impl Compound {
     async fn alter(&mut self, operation: nfs_argop4) -> Result<()> {
         let began = self.caller.begin();
         match self.operate(operation).await {
-            Err(Fail::Status(nfsstat4::NFS4ERR_IO))
-                if self.caller.is_in_doubt(&began, nfsstat3::NFS3ERR_IO) =>
-            {
+            Err(Fail::Status(nfsstat4::NFS4ERR_IO)) if self.caller.is_in_doubt(&began) => {
                 Err(nfsstat4::NFS4ERR_DELAY.into())
             }
             done => done,
