@@ -14,7 +14,7 @@ mod roamer;
 mod roaming;
 
 use bytes::Bytes;
-use compounds::{ANONYMOUS, Nfs4, put};
+use compounds::{ANONYMOUS, Nfs4, made, put};
 use gates::{Gate, believed, export};
 use group::{Group, MS, SECOND, in_world};
 use ledger::Range;
@@ -924,4 +924,23 @@ fn a_file_is_given_to_nobody_while_it_is_being_changed() {
             }
         });
     }
+}
+
+#[test]
+fn what_nobody_knows_to_be_done_is_asked_again() {
+    in_world(952, async |world| {
+        let (group, _servers, gates, [one, _]) = two(&world).await;
+        let root = one.walk(&[]).await.unwrap();
+        one.make(&root, "there").await;
+        cut_off(&world, &group, &gates[0]);
+        let makes = one.open(&root, "new", (3, 0), "me", made(0o644));
+        let heals = async {
+            world.sleep(3 * SECOND).await;
+            world.net().heal();
+        };
+        let (is_made, ()) = futures_util::join!(makes, heals);
+        assert_eq!(is_made.unwrap_err(), nfsstat4::NFS4ERR_DELAY);
+        let makes = one.open(&root, "new", (3, 0), "me", made(0o644));
+        makes.await.unwrap();
+    });
 }
