@@ -537,6 +537,7 @@ impl crate::pairs::Pairs {
                     object: Some(object.name()),
                     region,
                     pair: object.pair,
+                    until: 0,
                 };
                 let member = pair.current().0;
                 let trouble = match member {

@@ -10,10 +10,12 @@
 use crate::marks::Unsure;
 use crate::write::Change;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use weft_pair::{Mode, PairState};
-use weft_types::{ANNOUNCED_AHEAD, ANNOUNCED_OPERATIONS, Epoch, Member, ObjectId, REGION_BYTES};
+use weft_types::{
+    ANNOUNCED_AHEAD, ANNOUNCED_OPERATIONS, Epoch, Member, ObjectId, REGION_BYTES, Regions,
+};
 
 /// Sessions about which this is known; those that have ended go first.
 const SESSIONS_MAX: usize = 65_536;
@@ -219,16 +221,19 @@ impl Alone {
             return Suspect::Unknown;
         };
         let sessions = self.sessions.borrow();
-        let regions: BTreeSet<u32> = match sessions.get(&session) {
-            None => BTreeSet::new(),
+        let regions: Regions = match sessions.get(&session) {
+            None => Regions::default(),
             Some(known) if known.too_many => return Suspect::Unknown,
             Some(known) => known
                 .regions
                 .range((object, 0)..=(object, u32::MAX))
-                .map(|((_, region), _)| *region)
+                .map(|((_, region), _)| *region..region.saturating_add(1))
                 .collect(),
         };
-        let left = minus(around(regions), taken.of(ANYBODY, object));
+        let left = minus(
+            around(regions.runs().iter().cloned()),
+            taken.of(ANYBODY, object),
+        );
         Suspect::Ranges(minus(left, taken.of(session, object)))
     }
 }
@@ -240,11 +245,11 @@ fn is_alone(mode: Mode, me: Member) -> bool {
 
 /// Where a session may go on alone that has lately written to these regions, as byte ranges that ascend
 /// and do not touch.
-pub(crate) fn around(regions: impl IntoIterator<Item = u32>) -> Vec<Range<u64>> {
+pub(crate) fn around(runs: impl IntoIterator<Item = Range<u32>>) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    for region in regions {
-        let start = u64::from(region) * REGION_BYTES;
-        let end = start + (1 + u64::from(ANNOUNCED_AHEAD)) * REGION_BYTES;
+    for run in runs {
+        let start = u64::from(run.start) * REGION_BYTES;
+        let end = (u64::from(run.end) + u64::from(ANNOUNCED_AHEAD)) * REGION_BYTES;
         match ranges.last_mut() {
             Some(last) if last.end >= start => last.end = last.end.max(end),
             _ => ranges.push(start..end),

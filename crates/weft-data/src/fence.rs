@@ -2,19 +2,17 @@
 //! members before anybody else may write there (docs/protocols/leases.md).
 
 use crate::alone::minus;
-use crate::link::TwinError;
+use crate::listed;
 use crate::losses;
-use crate::marks::{joined, regions_in};
-use crate::server::{Node, from_name, to_name};
+use crate::marks::joined;
+use crate::server::{Node, from_name};
 use crate::settle::{self, Manner, Unsettled};
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_pair::recovery::Region;
 use weft_pair::{Mode, PairState};
 use weft_rpc::{Payload, Request};
-use weft_types::{GroupId, ObjectId, SessionId};
+use weft_types::{GroupId, ObjectId, Regions, Run, SessionId};
 use weft_wire::Failed;
 use weft_wire::proto;
 
@@ -142,13 +140,20 @@ async fn settle_all(
                 // The client went on with what the other member has: nobody has it but that.
                 losses::take_from_twin(node, state.epoch, object, &only_there).await?;
             }
-            for region in regions {
-                // Other sessions may be writing the object, and send copies to the twin themselves.
-                let manner = Manner {
-                    carefully: true,
-                    ..settle::from_here(node)
+            // Other sessions may be writing the object, and send copies to the twin themselves.
+            let manner = Manner {
+                carefully: true,
+                ..settle::from_here(node)
+            };
+            for regions in regions.runs() {
+                let mut run = Run {
+                    object,
+                    regions: regions.clone(),
                 };
-                settle::settle_region(node, state.epoch, region, manner).await?;
+                while !run.regions.is_empty() {
+                    let compared = settle::settle(node, state.epoch, &run, manner).await?;
+                    run.regions.start = compared.upto;
+                }
             }
         }
         // Writes of the session that were in progress have ended: they hold their blocks.
@@ -171,19 +176,11 @@ async fn differing(
     state: &PairState,
     session: u64,
     object: ObjectId,
-) -> Result<(BTreeSet<Region>, Vec<Range<u64>>), Unsettled> {
-    let request = proto::DirtyRequest {
-        epoch: state.epoch.0,
-        only: Some(to_name(object)),
-        left_by: session,
-        ..Default::default()
-    };
-    let theirs: Result<_, TwinError> = node.link.call(&request, Payload::none()).await;
-    let (theirs, _) = theirs?;
-    let mut regions: BTreeSet<Region> = regions_in(&theirs.objects).into_iter().collect();
-    let ours = node.store.dirty_regions(object).into_iter().flatten();
-    regions.extend(ours.map(|index| Region { object, index }));
-    let left = theirs.left.iter().map(|range| range.start..range.end);
+) -> Result<(Regions, Vec<Range<u64>>), Unsettled> {
+    let theirs = listed::of_twin(node, state.epoch, Some((object, session))).await?;
+    let ours = node.store.dirty_regions(object);
+    let regions = theirs.runs.into_iter().map(|run| run.regions).chain(ours);
     let here = node.marks.not_older_than(session, object);
-    Ok((regions, minus(joined(left), &here)))
+    let only_there = minus(joined(theirs.left.into_iter()), &here);
+    Ok((regions.collect(), only_there))
 }

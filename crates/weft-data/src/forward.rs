@@ -1,25 +1,21 @@
 //! What the twin asks of this member: second copies, and what recovery, comparing and healing need.
 
+use crate::listed::{self, after};
 use crate::locks::{Kind, Ticket, blocks_around};
 use crate::losses;
 use crate::marks::{self, Ended};
 use crate::server::{Node, from_name, to_name};
-use crate::settle::span_of;
 use crate::write::{Change, extents_of, holes_of};
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 use weft_objects::{Fetched, Fill, Purpose, regions_of};
-use weft_pair::recovery::Region;
 use weft_rpc::{Payload, Request};
-use weft_types::{BLOCK_BYTES, Epoch, Ino, Member, ObjectId, REGION_BLOCKS};
+use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS, Regions, Run};
 use weft_wire::proto;
 use weft_wire::{Failed, Rpc};
 
-/// Objects in one answer about the modified list or the store.
+/// Objects in one answer about the store.
 const OBJECTS_MAX: usize = 2048;
-/// Regions in one answer about the modified list: a few bytes each, far below a frame's bound.
-const REGIONS_MAX: usize = 100_000;
 
 /// The twin asks.
 pub(crate) fn on_twin(node: &Rc<Node>, request: Request) {
@@ -170,8 +166,7 @@ async fn copy(
         &node.store,
         object,
         &regions,
-        change.purpose(),
-        node.settings.sync_marks,
+        (change.purpose(), node.settings.sync_marks),
         node.now(),
     );
     let intent = marking.await.map_err(|error| node.store_failed(error))?;
@@ -226,56 +221,13 @@ fn on_dirty(node: &Rc<Node>, request: Request) {
         if let Err(failed) = follows(&node, message.epoch).await {
             return request.replier.fail(failed);
         }
-        let mut reply = proto::DirtyReply {
-            everything: node.store.everything_dirty(),
-            intact: node.store.is_intact(),
-            ..Default::default()
-        };
-        let listed = match message.only {
-            Some(only) => match from_name(Some(only)) {
-                Ok(object) => {
-                    let left = node.marks.left_by(message.left_by, object).into_iter();
-                    reply.left = left
-                        .map(|range| proto::Range {
-                            start: range.start,
-                            end: range.end,
-                        })
-                        .collect();
-                    vec![(object, node.store.dirty_regions(object))]
-                }
-                Err(failed) => return request.replier.fail(failed),
-            },
-            None => {
-                let after = after(message.after_ino, message.after_generation);
-                node.store.dirty(after, OBJECTS_MAX)
-            }
-        };
-        let full = listed.len() == OBJECTS_MAX;
-        let mut count = 0;
-        for (object, runs) in listed {
-            if count >= REGIONS_MAX {
-                reply.more = true;
-                break;
-            }
-            let regions: Vec<u32> = runs.into_iter().flatten().collect();
-            count += regions.len();
-            reply.objects.push(proto::DirtyObject {
-                object: Some(to_name(object)),
-                regions,
-            });
+        match listed::on_dirty(&node, &message) {
+            Ok(reply) => request
+                .replier
+                .send::<proto::DirtyRequest>(&reply, Payload::none()),
+            Err(failed) => request.replier.fail(failed),
         }
-        reply.more |= full;
-        request
-            .replier
-            .send::<proto::DirtyRequest>(&reply, Payload::none());
     });
-}
-
-fn after(ino: u64, generation: u32) -> Option<ObjectId> {
-    (ino != 0).then_some(ObjectId {
-        ino: Ino(ino),
-        generation,
-    })
 }
 
 /// METHOD 82.
@@ -288,26 +240,30 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
     node.clone().spawn("checksums", async move {
         let summed = async {
             let object = from_name(message.object)?;
-            let region = Region {
+            let behind = message.region.saturating_add(1);
+            let mut run = Run {
                 object,
-                index: message.region,
+                regions: message.region..message.until.max(behind),
             };
             follows(&node, message.epoch).await?;
-            let held = enqueue(&node, object, vec![span_of(region)], Kind::TwinRead)?;
+            let held = enqueue(&node, object, vec![run.span()], Kind::TwinRead)?;
             held.granted().await;
             still_follows(&node, message.epoch)?;
-            node.marks.compared_by_twin(region);
+            let next = node.store.next_region(object, behind..run.regions.end);
+            run.regions.end = next.await.map_err(|error| node.store_failed(error))?;
+            node.marks.compared_by_twin(&run);
             let sums = node.store.checksums(object, message.region).await;
             let sums = sums.map_err(|error| node.store_failed(error))?;
-            Ok((sums, node.marks.is_unconfirmed(region)))
+            Ok((sums, node.marks.is_unconfirmed(&run), run.regions.end))
         };
         match summed.await {
-            Ok((sums, unconfirmed)) => {
+            Ok((sums, unconfirmed, holes_until)) => {
                 let reply = proto::ChecksumsReply {
                     checksums: sums.checksums,
                     length: sums.length,
                     exists: sums.exists,
                     unconfirmed,
+                    holes_until,
                 };
                 request
                     .replier
@@ -343,15 +299,8 @@ fn on_fill(node: &Rc<Node>, request: Request) {
             let held = enqueue(&node, object, spans, Kind::TwinChange)?;
             held.granted().await;
             still_follows(&node, message.epoch)?;
-            if !message.expected.is_empty() {
-                let block = message.blocks.iter().chain(&message.holes).min();
-                let region = block.map_or(0, |block| block / REGION_BLOCKS);
-                let region = u32::try_from(region).unwrap_or(u32::MAX);
-                let sums = node.store.checksums(object, region).await;
-                let sums = sums.map_err(|error| node.store_failed(error))?;
-                if sums.checksums != message.expected {
-                    return Err(Failed::Errno(libc::EAGAIN));
-                }
+            if let Some(expected) = &message.expected {
+                is_as_expected(&node, object, &message, expected).await?;
             }
             mark_fill(&node, object, &message).await?;
             let bytes = request.payload.len() as u64;
@@ -376,6 +325,38 @@ fn on_fill(node: &Rc<Node>, request: Request) {
     });
 }
 
+/// The object is still as it was compared, as far as the fill changes it, and that cuts off nothing that a
+/// client may still be sending to the other member.
+async fn is_as_expected(
+    node: &Node,
+    object: ObjectId,
+    message: &proto::FillRequest,
+    expected: &proto::Expected,
+) -> Result<(), Failed> {
+    let sums = node.store.checksums(object, expected.region).await;
+    let sums = sums.map_err(|error| node.store_failed(error))?;
+    let changes_shape = message.length.is_some() || !message.exists;
+    let as_compared = (sums.exists, sums.length) == (expected.exists, expected.length);
+    if sums.checksums != expected.checksums || changes_shape && !as_compared {
+        return Err(Failed::Errno(libc::EAGAIN));
+    }
+    let length = if message.exists {
+        message.length
+    } else {
+        Some(0)
+    };
+    if let Some(length) = length {
+        let cut = Run {
+            object,
+            regions: regions_of(length, sums.length),
+        };
+        if node.marks.is_unconfirmed(&cut) {
+            return Err(Failed::Errno(libc::EBUSY));
+        }
+    }
+    Ok(())
+}
+
 /// Puts what is filled in this member's list, too: the sender may lose to a power cut what it has not
 /// made stable, and then this member's list must say that the sender's copy lacks it.
 async fn mark_fill(
@@ -386,27 +367,26 @@ async fn mark_fill(
     let length = node.store.length(object).await;
     let old = length.map_err(|error| node.store_failed(error))?;
     let blocks = message.blocks.iter().chain(&message.holes);
-    let mut regions: BTreeSet<u32> = blocks
-        .map(|block| u32::try_from(block / REGION_BLOCKS).unwrap_or(u32::MAX))
+    let mut regions: Regions = blocks
+        .map(|block| {
+            let region = u32::try_from(block / REGION_BLOCKS).unwrap_or(u32::MAX);
+            region..region.saturating_add(1)
+        })
         .collect();
     if !message.exists {
-        regions.extend(regions_of(0, old.max(1)));
+        regions.insert(regions_of(0, old.max(1)));
     } else if let Some(new) = message.length
         && new != old
     {
-        regions.extend(regions_of(new.min(old), new.max(old)));
+        regions.insert(regions_of(new.min(old), new.max(old)));
     }
     let purpose = match message.blocks.is_empty() {
         true => Purpose::Free,
         false => Purpose::Write,
     };
-    for region in regions {
-        let marking = node.store.mark(
-            object,
-            region..region.saturating_add(1),
-            purpose,
-            node.settings.sync_marks,
-        );
+    for run in regions.runs() {
+        let durable = node.settings.sync_marks;
+        let marking = node.store.mark(object, run.clone(), purpose, durable);
         marking.await.map_err(|error| node.store_failed(error))?;
     }
     Ok(())

@@ -3,20 +3,22 @@
 
 use crate::alone::{Suspect, around, minus};
 use crate::attend;
+use crate::listed;
 use crate::locks::{Kind, WHOLE};
-use crate::marks::{joined, regions_in};
+use crate::marks::joined;
 use crate::server::{Node, from_name, to_name};
-use crate::settle::{self, GIVE_WAY, Unsettled, span_of};
+use crate::settle::{self, GIVE_WAY, Unsettled};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_objects::{Extent, Loss, Purpose};
-use weft_pair::recovery::{Region, regions_of};
+use weft_objects::{Extent, Loss, Purpose, regions_of};
 use weft_pair::{Mode, PairState};
 use weft_rpc::{CallError, Payload, Request};
-use weft_types::{BLOCK_BYTES, Epoch, GroupId, Member, ObjectId, REGION_BLOCKS};
+use weft_types::{
+    BLOCK_BYTES, Epoch, GroupId, Member, ObjectId, REGION_BLOCKS, Region, Regions, Run,
+};
 use weft_wire::Failed;
 use weft_wire::checksum;
 use weft_wire::proto;
@@ -127,25 +129,15 @@ pub(crate) async fn note(
 /// wrote. What is in the list may be newer here than at the twin, or the other way round; what lies
 /// behind it can be newer at the twin only.
 async fn unknown(node: &Node, object: ObjectId) -> Result<Vec<(Range<u64>, bool)>, Unsettled> {
-    let listed: Vec<u32> = if node.store.everything_dirty() {
+    let listed: Vec<Range<u32>> = if node.store.everything_dirty() {
         let length = node.store.length(object).await;
         let length = length.map_err(|error| settle::of_store(node, error))?;
-        (0..regions_of(length)).collect()
+        vec![regions_of(0, length)]
     } else {
-        let runs = node.store.dirty_regions(object);
-        runs.into_iter().flatten().collect()
+        node.store.dirty_regions(object)
     };
-    let mut own: Vec<Range<u64>> = Vec::new();
-    for index in &listed {
-        let span = span_of(Region {
-            object,
-            index: *index,
-        });
-        match own.last_mut() {
-            Some(last) if last.end == span.start => last.end = span.end,
-            _ => own.push(span),
-        }
-    }
+    let own = listed.iter().cloned();
+    let own: Vec<Range<u64>> = own.map(|regions| Run { object, regions }.span()).collect();
     let behind = minus(around(listed), &own);
     let own = own.into_iter().map(|range| (range, false));
     Ok(own
@@ -194,27 +186,25 @@ pub(crate) async fn bring_back(
     if losses.is_empty() {
         return Ok(());
     }
-    let request = proto::DirtyRequest {
-        epoch: epoch.0,
-        only: Some(to_name(object)),
-        ..Default::default()
-    };
-    let (theirs, _) = node.link.call(&request, Payload::none()).await?;
+    let theirs = listed::of_twin(node, epoch, Some((object, 0))).await?;
     if !theirs.intact || theirs.everything {
         tracing::warn!(%object, "the twin is back, but may have lost what it had alone to a power cut");
         return Ok(());
     }
     let mut bytes = 0;
     let mut stays: Vec<Range<u64>> = Vec::new();
-    for region in regions_in(&theirs.objects) {
-        let span = span_of(region);
-        if losses
-            .iter()
-            .any(|lost| lost.start < span.end && span.start < lost.end)
-        {
-            let wanted = || returnable(node, object);
-            bytes += take_region_locked(node, epoch, region, &wanted, Some(&mut stays)).await?;
-        }
+    let theirs: Regions = theirs.runs.into_iter().map(|run| run.regions).collect();
+    let lost = losses.iter().map(|lost| regions_of(lost.start, lost.end));
+    let lost: Regions = lost.collect();
+    for index in lost
+        .runs()
+        .iter()
+        .flat_map(|run| theirs.within(run.clone()))
+        .flatten()
+    {
+        let region = Region { object, index };
+        let wanted = || returnable(node, object);
+        bytes += take_region_locked(node, epoch, region, &wanted, Some(&mut stays)).await?;
     }
     // Elsewhere the twin has nothing that this member lacks.
     stays.sort_by_key(|range| range.start);
@@ -237,11 +227,11 @@ pub(crate) async fn take_from_twin(
     ranges: &[Range<u64>],
 ) -> Result<(), Unsettled> {
     let mut bytes = 0;
-    let regions: BTreeSet<u32> = ranges
+    let regions = ranges
         .iter()
-        .flat_map(|range| weft_objects::regions_of(range.start, range.end))
-        .collect();
-    for index in regions {
+        .map(|range| regions_of(range.start, range.end));
+    let regions: Regions = regions.collect();
+    for index in regions.runs().iter().cloned().flatten() {
         let region = Region { object, index };
         let wanted = || ranges.to_vec();
         bytes += take_region_locked(node, epoch, region, &wanted, None).await?;
@@ -270,10 +260,8 @@ async fn take_region_locked(
     mut stays: Option<&mut Vec<Range<u64>>>,
 ) -> Result<u64, Unsettled> {
     loop {
-        let span = span_of(region);
-        let held = node
-            .locks
-            .enqueue(region.object, vec![span.clone()], Kind::Led);
+        let span = vec![region.run().span()];
+        let held = node.locks.enqueue(region.object, span, Kind::Led);
         held.granted().await;
         if node.side.borrow().epoch() != epoch {
             return Err(Unsettled::Stale);
@@ -296,7 +284,7 @@ async fn take_region(
     wanted: &impl Fn() -> Vec<Range<u64>>,
     mut stays: Option<&mut Vec<Range<u64>>>,
 ) -> Result<u64, Unsettled> {
-    let (object, span) = (region.object, span_of(region));
+    let (object, span) = (region.object, region.run().span());
     let request = proto::ChecksumsRequest {
         epoch: epoch.0,
         object: Some(to_name(object)),
@@ -418,7 +406,7 @@ async fn told_returned(node: Rc<Node>, object: ObjectId) {
 
 /// Says of the blocks of a region that have lost bytes that they are bad.
 pub(crate) fn mark_lost(losses: &[Loss], region: Region, checksums: &mut Vec<u32>) {
-    let span = span_of(region);
+    let span = region.run().span();
     for loss in losses {
         let (start, end) = (
             loss.range.start.max(span.start),

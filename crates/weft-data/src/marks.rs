@@ -10,7 +10,9 @@
 //! region's version here before it is sent to the twin, and the twin marks the region again before
 //! it writes.
 
+use crate::listed::{objects_of, runs_in};
 use crate::owed::Held;
+use crate::runs::RunMap;
 use crate::server::Node;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,18 +20,17 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::{Purpose, Store};
-use weft_pair::recovery::Region;
 use weft_pair::{Mode, Now};
-use weft_types::{Epoch, Member, ObjectId};
+use weft_types::{Epoch, Member, ObjectId, Region, Regions, Run};
 use weft_wire::proto;
 
-/// Regions cleared by one message: what a list of a few hundred objects has, and no long pause.
+/// Runs of regions cleared by one message: what a list of a few hundred objects has, and no long pause.
 const CLEAR_BATCH: usize = 1024;
 /// How often regions that could be cleared are looked for.
 const CLEAR_EVERY: Duration = Duration::from_millis(500);
 
 /// What is known of a region since this server started.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Entry {
     /// Operations in progress.
     running: u32,
@@ -53,9 +54,9 @@ impl Entry {
 
 /// A write that waits for its client's word.
 struct Unconfirmed {
-    regions: Vec<Region>,
+    object: ObjectId,
+    regions: Regions,
     /// What it has changed.
-    object: Option<ObjectId>,
     bytes: Vec<Range<u64>>,
     /// When it ended here, and how much its client went on with, having it on this member alone.
     alone: Option<(Now, u64)>,
@@ -71,7 +72,7 @@ pub(crate) struct Unsure {
 
 #[derive(Default)]
 struct Inner {
-    regions: BTreeMap<Region, Entry>,
+    regions: RunMap<Entry>,
     /// By session and operation: the writes that wait for the client's word.
     unconfirmed: BTreeMap<(u64, u64), Unconfirmed>,
     /// What sessions that have ended left so, until its regions are found equal.
@@ -84,25 +85,61 @@ impl Inner {
     /// What waits for the word of clients that have not ended.
     fn waiting(&self) -> impl Iterator<Item = Unsure> + '_ {
         let waiting = self.unconfirmed.iter();
-        let waiting = waiting.filter_map(|((session, _), awaited)| {
-            Some((*session, awaited.object?, &awaited.bytes))
-        });
-        waiting.flat_map(|(session, object, bytes)| {
-            bytes.iter().map(move |range| Unsure {
-                session,
-                object,
+        waiting.flat_map(|((session, _), awaited)| {
+            awaited.bytes.iter().map(move |range| Unsure {
+                session: *session,
+                object: awaited.object,
                 range: range.clone(),
             })
         })
     }
 
-    /// A region is equal on both members: what sessions that have ended left there is on both.
-    fn forget_ended(&mut self, region: Region) {
-        let span = crate::settle::span_of(region);
+    /// An operation begins in these regions, which are not in the list of the store for it yet.
+    fn begin(&mut self, store: &Store, object: ObjectId, regions: &Regions, now: Now) {
+        for run in runs_of(object, regions) {
+            for gap in self.regions.gaps(&run) {
+                // What was in the list before: somebody else's doubt.
+                let listed: Regions = store
+                    .dirty_within(object, gap.clone())
+                    .into_iter()
+                    .collect();
+                let new = listed.missing(gap).into_iter().map(|run| (run, false));
+                let doubtful = listed.runs().iter().map(|run| (run.clone(), true));
+                for (regions, doubtful) in new.chain(doubtful) {
+                    let entry = Entry {
+                        doubtful,
+                        ..Entry::default()
+                    };
+                    self.regions.insert(Run { object, regions }, entry);
+                }
+            }
+        }
+        self.each(object, regions, |entry| {
+            entry.running += 1;
+            entry.version += 1;
+            entry.touched = now;
+        });
+    }
+
+    /// Changes what is known of those of these regions of which anything is.
+    fn each(&mut self, object: ObjectId, regions: &Regions, mut change: impl FnMut(&mut Entry)) {
+        for run in runs_of(object, regions) {
+            for (_, entry) in self.regions.within_mut(&run) {
+                change(entry);
+            }
+        }
+    }
+
+    /// Regions are equal on both members: what sessions that have ended left there is on both.
+    fn forget_ended(&mut self, run: &Run) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let span = run.span();
         let left = std::mem::take(&mut self.ended).into_iter();
         self.ended = left
             .flat_map(|left| {
-                let parts = match left.object == region.object {
+                let parts = match left.object == run.object {
                     true => {
                         crate::alone::minus(vec![left.range.clone()], std::slice::from_ref(&span))
                     }
@@ -140,37 +177,30 @@ pub(crate) enum Ended {
 /// An operation in progress. If it is dropped without [`Intent::end`], its regions are doubtful.
 pub(crate) struct Intent {
     marks: Marks,
-    regions: Vec<Region>,
+    object: ObjectId,
+    regions: Regions,
 }
 
 impl Intent {
     /// What it may change.
-    pub fn regions(&self) -> &[Region] {
-        &self.regions
+    pub fn runs(&self) -> Vec<Run> {
+        runs_of(self.object, &self.regions).collect()
     }
 
     /// The operation has ended.
     pub fn end(mut self, ended: Ended, now: Now) {
-        self.finish(ended, None, Some(now));
+        self.finish(ended, Vec::new(), Some(now));
     }
 
     /// The same of a write that waits for its client's word; what it has changed.
-    pub fn end_unsure(mut self, ended: Ended, what: (ObjectId, Vec<Range<u64>>), now: Now) {
-        self.finish(ended, Some(what), Some(now));
+    pub fn end_unsure(mut self, ended: Ended, bytes: Vec<Range<u64>>, now: Now) {
+        self.finish(ended, bytes, Some(now));
     }
 
-    fn finish(
-        &mut self,
-        ended: Ended,
-        what: Option<(ObjectId, Vec<Range<u64>>)>,
-        now: Option<Now>,
-    ) {
+    fn finish(&mut self, ended: Ended, bytes: Vec<Range<u64>>, now: Option<Now>) {
         let regions = std::mem::take(&mut self.regions);
         let inner = &mut *self.marks.0.borrow_mut();
-        for region in &regions {
-            let Some(entry) = inner.regions.get_mut(region) else {
-                continue;
-            };
+        inner.each(self.object, &regions, |entry| {
             entry.running -= 1;
             entry.touched = now.unwrap_or(entry.touched);
             match ended {
@@ -182,7 +212,7 @@ impl Intent {
                     entry.unconfirmed.insert((session, operation));
                 }
             }
-        }
+        });
         if let Ended::WhenConfirmed {
             session,
             operation,
@@ -190,10 +220,9 @@ impl Intent {
         } = ended
         {
             let alone = now.filter(|_| alone > 0).map(|now| (now, alone));
-            let (object, bytes) = what.map_or((None, Vec::new()), |(o, bytes)| (Some(o), bytes));
             let unconfirmed = Unconfirmed {
+                object: self.object,
                 regions,
-                object,
                 bytes,
                 alone,
             };
@@ -205,12 +234,21 @@ impl Intent {
 impl Drop for Intent {
     fn drop(&mut self) {
         if !self.regions.is_empty() {
-            self.finish(Ended::Doubtful, None, None);
+            self.finish(Ended::Doubtful, Vec::new(), None);
         }
     }
 }
 
 impl Marks {
+    /// An operation on an object that has not begun yet: see [`Marks::widen`].
+    pub fn intent(&self, object: ObjectId) -> Intent {
+        Intent {
+            marks: self.clone(),
+            object,
+            regions: Regions::default(),
+        }
+    }
+
     /// Puts the regions in the modified list. The operation may begin when this returns.
     ///
     /// # Errors
@@ -220,37 +258,48 @@ impl Marks {
         store: &Store,
         object: ObjectId,
         regions: &[Range<u32>],
-        purpose: Purpose,
-        durable: bool,
+        (purpose, durable): (Purpose, bool),
         now: Now,
     ) -> weft_objects::Result<Intent> {
-        let mut intent = Intent {
-            marks: self.clone(),
-            regions: Vec::new(),
-        };
+        let mut intent = self.intent(object);
+        match self
+            .widen(&mut intent, store, regions, (purpose, durable), now)
+            .await
         {
-            let inner = &mut *self.0.borrow_mut();
-            for index in regions.iter().cloned().flatten() {
-                let region = Region { object, index };
-                let entry = inner.regions.entry(region).or_insert_with(|| Entry {
-                    // What was in the list before: somebody else's doubt.
-                    doubtful: store.is_dirty(object, index),
-                    ..Entry::default()
-                });
-                entry.running += 1;
-                entry.version += 1;
-                entry.touched = now;
-                intent.regions.push(region);
-            }
-        }
-        for range in regions {
-            if let Err(error) = store.mark(object, range.clone(), purpose, durable).await {
+            Ok(()) => Ok(intent),
+            Err(error) => {
                 // It does not begin: nothing has become different.
                 intent.end(Ended::Alike, now);
-                return Err(error);
+                Err(error)
             }
         }
-        Ok(intent)
+    }
+
+    /// The same for regions beside those that an operation has marked already.
+    ///
+    /// # Errors
+    /// As [`Store::mark`]; it then must not go on.
+    pub async fn widen(
+        &self,
+        intent: &mut Intent,
+        store: &Store,
+        regions: &[Range<u32>],
+        (purpose, durable): (Purpose, bool),
+        now: Now,
+    ) -> weft_objects::Result<()> {
+        let object = intent.object;
+        let mut added = Regions::default();
+        for range in regions {
+            for new in intent.regions.missing(range.clone()) {
+                intent.regions.insert(new.clone());
+                added.insert(new);
+            }
+        }
+        self.0.borrow_mut().begin(store, object, &added, now);
+        for run in added.runs() {
+            store.mark(object, run.clone(), purpose, durable).await?;
+        }
+        Ok(())
     }
 
     /// The client says that its writes below this number are on both members.
@@ -262,11 +311,9 @@ impl Marks {
             if let Some((since, _)) = awaited.alone {
                 inner.held.add(now.saturating_sub(since));
             }
-            for region in awaited.regions {
-                if let Some(entry) = inner.regions.get_mut(&region) {
-                    entry.unconfirmed.remove(&operation);
-                }
-            }
+            inner.each(awaited.object, &awaited.regions, |entry| {
+                entry.unconfirmed.remove(&operation);
+            });
         }
         inner.unconfirmed.extend(later);
     }
@@ -277,19 +324,15 @@ impl Marks {
         let later = inner.unconfirmed.split_off(&(session, u64::MAX));
         let ended = inner.unconfirmed.split_off(&(session, 0));
         for (operation, awaited) in ended {
-            if let Some(object) = awaited.object {
-                let left = awaited.bytes.into_iter().map(|range| Unsure {
-                    session,
-                    object,
-                    range,
-                });
-                inner.ended.extend(left);
-            }
-            for region in awaited.regions {
-                if let Some(entry) = inner.regions.get_mut(&region) {
-                    entry.doubtful |= entry.unconfirmed.remove(&operation);
-                }
-            }
+            inner.each(awaited.object, &awaited.regions, |entry| {
+                entry.doubtful |= entry.unconfirmed.remove(&operation);
+            });
+            let left = awaited.bytes.into_iter().map(|range| Unsure {
+                session,
+                object: awaited.object,
+                range,
+            });
+            inner.ended.extend(left);
         }
         inner.unconfirmed.extend(later);
     }
@@ -311,7 +354,7 @@ impl Marks {
         awaited
             .filter_map(|awaited| {
                 let (since, bytes) = awaited.alone?;
-                Some((awaited.regions.first()?.object, since, bytes))
+                Some((awaited.object, since, bytes))
             })
             .collect()
     }
@@ -322,11 +365,11 @@ impl Marks {
         self.0.borrow().held
     }
 
-    /// A client has written here and will send, or has sent, the same to the twin.
-    pub fn is_unconfirmed(&self, region: Region) -> bool {
+    /// A client has written somewhere here and will send, or has sent, the same to the twin.
+    pub fn is_unconfirmed(&self, run: &Run) -> bool {
         let inner = self.0.borrow();
-        let entry = inner.regions.get(&region);
-        entry.is_some_and(|entry| !entry.unconfirmed.is_empty())
+        let mut entries = inner.regions.within(run);
+        entries.any(|(_, entry)| !entry.unconfirmed.is_empty())
     }
 
     /// What clients have written here and not said to be on both.
@@ -357,20 +400,29 @@ impl Marks {
         let inner = self.0.borrow();
         inner
             .regions
-            .get(&region)
+            .get(region)
             .is_some_and(|entry| !entry.is_settled())
     }
 
-    /// The region was compared and is equal on both members; the caller holds its lock.
-    pub fn settled(&self, region: Region, now: Now) {
+    /// The regions were compared and are equal on both members; the caller holds their lock.
+    pub fn settled(&self, run: &Run, now: Now) {
         let inner = &mut *self.0.borrow_mut();
-        inner.forget_ended(region);
-        let entry = inner.regions.entry(region).or_default();
-        entry.doubtful = false;
-        entry.touched = now;
-        for operation in std::mem::take(&mut entry.unconfirmed) {
+        inner.forget_ended(run);
+        for regions in inner.regions.gaps(run) {
+            let object = run.object;
+            inner
+                .regions
+                .insert(Run { object, regions }, Entry::default());
+        }
+        let mut confirmed = BTreeSet::new();
+        for (_, entry) in inner.regions.within_mut(run) {
+            entry.doubtful = false;
+            entry.touched = now;
+            confirmed.append(&mut entry.unconfirmed);
+        }
+        for operation in confirmed {
             if let Some(awaited) = inner.unconfirmed.get_mut(&operation) {
-                awaited.regions.retain(|other| *other != region);
+                awaited.regions.remove(run.regions.clone());
                 if awaited.regions.is_empty() {
                     inner.unconfirmed.remove(&operation);
                 }
@@ -378,10 +430,10 @@ impl Marks {
         }
     }
 
-    /// The twin compares this region, holding its lock here: what is doubtful now is its to settle.
-    pub fn compared_by_twin(&self, region: Region) {
+    /// The twin compares these regions, holding their lock here: what is doubtful now is its to settle.
+    pub fn compared_by_twin(&self, run: &Run) {
         let inner = &mut *self.0.borrow_mut();
-        if let Some(entry) = inner.regions.get_mut(&region) {
+        for (_, entry) in inner.regions.within_mut(run) {
             entry.compared = entry.version;
         }
     }
@@ -397,12 +449,12 @@ impl Marks {
         }
     }
 
-    /// Regions that have been quiet for `age`: settled ones, and doubtful ones. What waits for a
-    /// client's word is neither: its other copy may be on its way.
-    fn quiet(&self, age: Duration, now: Now, max: usize) -> (Vec<(Region, u64)>, Vec<Region>) {
+    /// Regions that have been quiet for `age`: at most `max` runs of settled ones with their version, and
+    /// doubtful ones. What waits for a client's word is neither: its other copy may be on its way.
+    fn quiet(&self, age: Duration, now: Now, max: usize) -> (Vec<(Run, u64)>, Vec<Run>) {
         let inner = self.0.borrow();
         let (mut settled, mut doubtful) = (Vec::new(), Vec::new());
-        for (region, entry) in &inner.regions {
+        for (run, entry) in inner.regions.iter() {
             if entry.running > 0 || now < entry.touched + age {
                 continue;
             }
@@ -410,9 +462,9 @@ impl Marks {
                 continue;
             }
             if entry.doubtful {
-                doubtful.push(*region);
+                doubtful.push(run);
             } else {
-                settled.push((*region, entry.version));
+                settled.push((run, entry.version));
                 if settled.len() == max {
                     break;
                 }
@@ -421,32 +473,53 @@ impl Marks {
         (settled, doubtful)
     }
 
-    /// What can be cleared at the twin's word: the version of a region that nothing is known
-    /// against; None otherwise.
-    fn version_if_clear(&self, region: Region, compared: bool) -> Option<u64> {
-        match self.0.borrow().regions.get(&region) {
-            None => Some(0),
-            Some(entry) if entry.running > 0 => None,
-            Some(entry) if entry.is_settled() => Some(entry.version),
-            Some(entry) => (compared && entry.compared == entry.version).then_some(entry.version),
-        }
+    /// What can be cleared of these regions at the twin's word, for nothing is known against it, with its
+    /// version.
+    fn clearable(&self, run: &Run, compared: bool) -> Vec<(Run, u64)> {
+        let object = run.object;
+        let inner = self.0.borrow();
+        let unknown = inner.regions.gaps(run).into_iter();
+        let unknown = unknown.map(|regions| (Run { object, regions }, 0));
+        let known = inner.regions.within(run).filter(|(_, entry)| {
+            let is_compared = compared && entry.compared == entry.version;
+            entry.running == 0 && (entry.is_settled() || is_compared)
+        });
+        let known = known.map(|(regions, entry)| (Run { object, regions }, entry.version));
+        unknown.chain(known).collect()
     }
 
-    /// Takes the region out of the list if nothing has begun since it had `version`.
-    fn clear(&self, store: &Store, region: Region, version: u64) -> bool {
+    /// Takes those of these regions out of the list in which nothing has begun since they had `version`;
+    /// which.
+    fn clear(&self, store: &Store, run: &Run, version: u64) -> Vec<Run> {
+        let object = run.object;
         let inner = &mut *self.0.borrow_mut();
-        match inner.regions.get(&region) {
-            Some(entry) if entry.version != version || entry.running > 0 => return false,
-            Some(_) => {
-                inner.regions.remove(&region);
-            }
-            None if version != 0 => return false,
-            None => {}
+        let known = inner
+            .regions
+            .within(run)
+            .filter(|(_, entry)| entry.version == version && entry.running == 0);
+        let mut regions: Vec<Range<u32>> = known.map(|(regions, _)| regions).collect();
+        if version == 0 {
+            regions.extend(inner.regions.gaps(run));
         }
-        inner.forget_ended(region);
-        store.clear(region.object, region.index..region.index + 1);
-        true
+        let cleared: Vec<Run> = regions
+            .into_iter()
+            .map(|regions| Run { object, regions })
+            .collect();
+        for run in &cleared {
+            inner.regions.remove(run);
+            inner.forget_ended(run);
+            store.clear(object, run.regions.clone());
+        }
+        cleared
     }
+}
+
+fn runs_of(object: ObjectId, regions: &Regions) -> impl Iterator<Item = Run> {
+    let runs = regions.runs().iter();
+    runs.map(move |regions| Run {
+        object,
+        regions: regions.clone(),
+    })
 }
 
 /// The same bytes as ranges that ascend and do not touch.
@@ -463,38 +536,11 @@ pub(crate) fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>
     joined
 }
 
-fn objects_of(regions: impl Iterator<Item = Region>) -> Vec<proto::DirtyObject> {
-    let mut objects: Vec<proto::DirtyObject> = Vec::new();
-    for region in regions {
-        let name = crate::server::to_name(region.object);
-        match objects.last_mut() {
-            Some(last) if last.object.as_ref() == Some(&name) => last.regions.push(region.index),
-            _ => objects.push(proto::DirtyObject {
-                object: Some(name),
-                regions: vec![region.index],
-            }),
-        }
-    }
-    objects
-}
-
-/// The regions that a message names; nonsense is left out.
-pub(crate) fn regions_in(objects: &[proto::DirtyObject]) -> Vec<Region> {
-    let mut regions = Vec::new();
-    for named in objects {
-        let Ok(object) = crate::server::from_name(named.object) else {
-            continue;
-        };
-        regions.extend(named.regions.iter().map(|&index| Region { object, index }));
-    }
-    regions
-}
-
-async fn sync_objects(
+async fn sync_objects<'a>(
     node: &Node,
-    regions: impl Iterator<Item = Region>,
+    runs: impl Iterator<Item = &'a Run>,
 ) -> weft_objects::Result<()> {
-    let objects: BTreeSet<ObjectId> = regions.map(|region| region.object).collect();
+    let objects: BTreeSet<ObjectId> = runs.map(|run| run.object).collect();
     node.store
         .sync(&objects.into_iter().collect::<Vec<_>>())
         .await
@@ -509,26 +555,23 @@ pub(crate) async fn on_clear(
         .borrow()
         .follows(Epoch(request.epoch))
         .map_err(weft_wire::Failed::from)?;
-    let candidates: Vec<(Region, u64)> = regions_in(&request.objects)
-        .into_iter()
-        .filter_map(|region| {
-            let version = node.marks.version_if_clear(region, request.compared)?;
-            Some((region, version))
-        })
+    let candidates: Vec<(Run, u64)> = runs_in(&request.objects)
+        .iter()
+        .flat_map(|run| node.marks.clearable(run, request.compared))
         .collect();
-    sync_objects(node, candidates.iter().map(|(region, _)| *region))
+    sync_objects(node, candidates.iter().map(|(run, _)| run))
         .await
         .map_err(|error| node.store_failed(error))?;
     node.side
         .borrow()
         .follows(Epoch(request.epoch))
         .map_err(weft_wire::Failed::from)?;
-    let cleared = candidates
-        .into_iter()
-        .filter(|(region, version)| node.marks.clear(&node.store, *region, *version))
-        .map(|(region, _)| region);
+    let cleared: Vec<Run> = candidates
+        .iter()
+        .flat_map(|(run, version)| node.marks.clear(&node.store, run, *version))
+        .collect();
     Ok(proto::ClearReply {
-        objects: objects_of(cleared),
+        objects: objects_of(&cleared),
     })
 }
 
@@ -553,31 +596,51 @@ pub(crate) async fn run(node: Rc<Node>) {
         };
         let (mut settled, doubtful) = node.marks.quiet(age, node.now(), CLEAR_BATCH);
         if let Some(plan) = &*node.plan.borrow() {
-            settled.retain(|(region, _)| !plan.contains(*region));
+            let unplanned = |(run, version): (Run, u64)| {
+                let parts = plan.without(&run).into_iter();
+                let object = run.object;
+                parts.map(move |regions| (Run { object, regions }, version))
+            };
+            settled = settled.into_iter().flat_map(unplanned).collect();
         }
         if !settled.is_empty() {
             clear_batch(&node, state.epoch, settled).await;
         }
         if state.mode == Mode::Both {
-            for region in doubtful {
-                if node.side.borrow().epoch() != state.epoch {
-                    break;
-                }
-                crate::settle::settle_quiet_region(&node, state.epoch, region).await;
+            for run in doubtful {
+                crate::settle::settle_quiet(&node, state.epoch, run).await;
             }
         }
     }
 }
 
-async fn clear_batch(node: &Node, epoch: Epoch, settled: Vec<(Region, u64)>) {
-    if let Err(error) = sync_objects(node, settled.iter().map(|(region, _)| *region)).await {
+async fn clear_batch(node: &Node, epoch: Epoch, settled: Vec<(Run, u64)>) {
+    if let Err(error) = sync_objects(node, settled.iter().map(|(run, _)| run)).await {
         tracing::warn!(%error, "objects could not be made stable; their regions stay in the list");
         return;
     }
+    cleared_by_both(node, epoch, &settled, false).await;
+}
+
+/// Clears regions that this member has just compared, and whose lock it holds, on both members.
+pub(crate) async fn clear_compared(node: &Node, epoch: Epoch, run: &Run) {
+    let settled = node.marks.clearable(run, false);
+    if settled.is_empty() {
+        return;
+    }
+    if let Err(error) = sync_objects(node, std::iter::once(run)).await {
+        tracing::warn!(%error, "an object could not be made stable; its regions stay in the list");
+        return;
+    }
+    cleared_by_both(node, epoch, &settled, true).await;
+}
+
+/// Takes out of both lists what the twin agrees to.
+async fn cleared_by_both(node: &Node, epoch: Epoch, settled: &[(Run, u64)], compared: bool) {
     let request = proto::ClearRequest {
         epoch: epoch.0,
-        objects: objects_of(settled.iter().map(|(region, _)| *region)),
-        compared: false,
+        objects: objects_of(settled.iter().map(|(run, _)| run)),
+        compared,
     };
     // A twin that does not answer, or knows another epoch: the regions stay.
     let Ok((reply, _)) = node.link.call(&request, weft_rpc::Payload::none()).await else {
@@ -586,34 +649,19 @@ async fn clear_batch(node: &Node, epoch: Epoch, settled: Vec<(Region, u64)>) {
     if node.side.borrow().epoch() != epoch {
         return;
     }
-    let versions: BTreeMap<Region, u64> = settled.into_iter().collect();
-    for region in regions_in(&reply.objects) {
-        if let Some(version) = versions.get(&region) {
-            node.marks.clear(&node.store, region, *version);
+    let mut agreed: BTreeMap<ObjectId, Regions> = BTreeMap::new();
+    for run in runs_in(&reply.objects) {
+        agreed.entry(run.object).or_default().insert(run.regions);
+    }
+    for (run, version) in settled {
+        let Some(agreed) = agreed.get(&run.object) else {
+            continue;
+        };
+        for regions in agreed.within(run.regions.clone()) {
+            let object = run.object;
+            node.marks
+                .clear(&node.store, &Run { object, regions }, *version);
         }
-    }
-}
-
-/// Clears a region that this member has just compared, and whose lock it holds, on both members.
-pub(crate) async fn clear_compared(node: &Node, epoch: Epoch, region: Region) {
-    let version = match node.marks.version_if_clear(region, false) {
-        Some(version) => version,
-        None => return,
-    };
-    if let Err(error) = sync_objects(node, std::iter::once(region)).await {
-        tracing::warn!(%error, "an object could not be made stable; its region stays in the list");
-        return;
-    }
-    let request = proto::ClearRequest {
-        epoch: epoch.0,
-        objects: objects_of(std::iter::once(region)),
-        compared: true,
-    };
-    if let Ok((reply, _)) = node.link.call(&request, weft_rpc::Payload::none()).await
-        && node.side.borrow().epoch() == epoch
-        && regions_in(&reply.objects) == [region]
-    {
-        node.marks.clear(&node.store, region, version);
     }
 }
 
@@ -647,7 +695,13 @@ mod tests {
     async fn begin(marks: &Marks, store: &Store, regions: Range<u32>) -> Intent {
         let object = region(0).object;
         marks
-            .begin(store, object, &[regions], Purpose::Write, false, Now::ZERO)
+            .begin(
+                store,
+                object,
+                &[regions],
+                (Purpose::Write, false),
+                Now::ZERO,
+            )
             .await
             .unwrap()
     }
@@ -660,9 +714,14 @@ mod tests {
         }
     }
 
-    fn settled(marks: &Marks) -> Vec<Region> {
+    fn run(regions: Range<u32>) -> Run {
+        let object = region(0).object;
+        Run { object, regions }
+    }
+
+    fn settled(marks: &Marks) -> Vec<Range<u32>> {
         let (settled, _) = marks.quiet(Duration::ZERO, Now::ZERO, 100);
-        settled.into_iter().map(|(region, _)| region).collect()
+        settled.into_iter().map(|(run, _)| run.regions).collect()
     }
 
     #[test]
@@ -671,9 +730,8 @@ mod tests {
             let marks = Marks::default();
             let object = region(0).object;
             for (session, range) in [(7, 100..200), (8, 150..300)] {
-                let what = (object, vec![range]);
                 let intent = begin(&marks, &store, 0..1).await;
-                intent.end_unsure(word(session, 3), what, Now::ZERO);
+                intent.end_unsure(word(session, 3), vec![range], Now::ZERO);
             }
             marks.session_ended(7);
             assert_eq!(marks.left_by(7, object), [100..200]);
@@ -684,9 +742,9 @@ mod tests {
             assert_eq!(marks.unsure().len(), 2);
             // The twin has compared the region, and both take it from their lists.
             marks.confirmed_below(8, 4, Now::ZERO);
-            marks.compared_by_twin(region(0));
-            let version = marks.version_if_clear(region(0), true).unwrap();
-            assert!(marks.clear(&store, region(0), version));
+            marks.compared_by_twin(&run(0..1));
+            assert_eq!(marks.clearable(&run(0..1), true), [(run(0..1), 2)]);
+            assert_eq!(marks.clear(&store, &run(0..1), 2), [run(0..1)]);
             assert_eq!(marks.unsure(), []);
         });
     }
@@ -699,15 +757,62 @@ mod tests {
             assert!(store.is_dirty(region(0).object, 1));
             assert!(settled(&marks).is_empty());
             first.end(Ended::Alike, Now::ZERO);
-            assert_eq!(settled(&marks), [region(0), region(1)]);
-            let version = marks.version_if_clear(region(1), false).unwrap();
+            assert_eq!(settled(&marks), [0..2]);
+            assert_eq!(
+                marks.clearable(&run(0..3), false),
+                [(run(2..3), 0), (run(0..2), 1)]
+            );
             begin(&marks, &store, 1..2)
                 .await
                 .end(Ended::Alike, Now::ZERO);
-            assert!(!marks.clear(&store, region(1), version));
-            assert!(marks.clear(&store, region(0), 1));
+            assert_eq!(marks.clear(&store, &run(0..2), 1), [run(0..1)]);
             assert!(!store.is_dirty(region(0).object, 0));
             assert!(store.is_dirty(region(0).object, 1));
+        });
+    }
+
+    #[test]
+    fn what_changes_a_long_object_at_once_takes_no_room_for_each_region() {
+        with_store(async |store| {
+            let marks = Marks::default();
+            let end = u32::MAX;
+            let cut = begin(&marks, &store, 0..end).await;
+            // Two writes before it has ended, and one that began before.
+            let writes = [
+                begin(&marks, &store, 7..8).await,
+                begin(&marks, &store, 9..10).await,
+            ];
+            assert_eq!(marks.clearable(&run(0..end), true), []);
+            cut.end(Ended::Alike, Now::ZERO);
+            assert_eq!(settled(&marks), [0..7, 8..9, 10..end]);
+            for write in writes {
+                write.end(Ended::Doubtful, Now::ZERO);
+            }
+            let (settled, doubtful) = marks.quiet(Duration::ZERO, Now::ZERO, 100);
+            assert_eq!((settled.len(), doubtful), (3, vec![run(7..8), run(9..10)]));
+            for (run, version) in settled {
+                assert_eq!(marks.clear(&store, &run, version), [run]);
+            }
+            assert_eq!(store.dirty_regions(region(0).object), [7..8, 9..10]);
+        });
+    }
+
+    #[test]
+    fn what_an_operation_comes_to_later_is_marked_before_it_goes_on() {
+        with_store(async |store| {
+            let marks = Marks::default();
+            let mut intent = begin(&marks, &store, 3..5).await;
+            let how = (Purpose::Free, false);
+            let wider = [2..9];
+            marks
+                .widen(&mut intent, &store, &wider, how, Now::ZERO)
+                .await
+                .unwrap();
+            assert_eq!(store.dirty_regions(region(0).object), [2..9]);
+            assert_eq!(intent.runs(), [run(2..9)]);
+            assert!(settled(&marks).is_empty());
+            intent.end(Ended::Alike, Now::ZERO);
+            assert_eq!(settled(&marks), [2..3, 3..5, 5..9]);
         });
     }
 
@@ -720,11 +825,11 @@ mod tests {
                 .await
                 .end(Ended::Alike, Now::ZERO);
             assert!(settled(&marks).is_empty());
-            assert_eq!(marks.version_if_clear(region(0), true), None);
-            marks.compared_by_twin(region(0));
-            assert_eq!(marks.version_if_clear(region(0), true), Some(2));
-            marks.settled(region(0), Now::ZERO);
-            assert_eq!(settled(&marks), [region(0)]);
+            assert_eq!(marks.clearable(&run(0..1), true), []);
+            marks.compared_by_twin(&run(0..1));
+            assert_eq!(marks.clearable(&run(0..1), true), [(run(0..1), 2)]);
+            marks.settled(&run(0..1), Now::ZERO);
+            assert_eq!(settled(&marks), [0..1]);
             // A list from before the start is doubtful, too.
             let marks = Marks::default();
             begin(&marks, &store, 0..1)
@@ -747,12 +852,12 @@ mod tests {
             marks.confirmed_below(9, 5, Now::ZERO);
             assert!(settled(&marks).is_empty());
             marks.confirmed_below(9, 6, Now::ZERO);
-            assert_eq!(settled(&marks), [region(0)]);
+            assert_eq!(settled(&marks), [0..1]);
             assert_eq!(marks.awaited(), BTreeSet::from([8]));
             // A session that ends leaves a doubt, which is settled like any other.
             marks.session_ended(8);
             assert!(marks.awaited().is_empty());
-            assert!(!marks.is_unconfirmed(region(1)) && marks.is_doubtful(region(1)));
+            assert!(!marks.is_unconfirmed(&run(1..2)) && marks.is_doubtful(region(1)));
         });
     }
 
@@ -776,7 +881,7 @@ mod tests {
             // What nobody went on with does not count.
             assert_eq!((marks.held().writes, marks.held().time), (1, then));
             // The region was found equal: nothing of it is on one member alone.
-            marks.settled(region(0), then);
+            marks.settled(&run(0..1), then);
             assert!(marks.alone().is_empty());
         });
     }

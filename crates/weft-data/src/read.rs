@@ -6,10 +6,9 @@ use crate::server::{Node, from_name};
 use crate::settle::{self, Unsettled};
 use bytes::Bytes;
 use std::rc::Rc;
-use weft_pair::recovery::Region;
 use weft_pair::{Mode, PairState};
 use weft_rpc::{Connection, Payload, Request};
-use weft_types::{Epoch, ObjectId, PAYLOAD_MAX, PairId};
+use weft_types::{Epoch, ObjectId, PAYLOAD_MAX, PairId, Region};
 use weft_wire::Failed;
 use weft_wire::proto;
 
@@ -179,7 +178,7 @@ pub(crate) fn on_checksums(node: &Rc<Node>, request: Request) {
             let (pair, epoch) = (PairId(message.pair), Epoch(message.epoch));
             node.not_ahead(|side, now| side.admits(pair, epoch, now))
                 .await?;
-            let span = vec![settle::span_of(region)];
+            let span = vec![region.run().span()];
             let held = node.locks.enqueue(object, span, Kind::Read);
             held.granted().await;
             let now = node.now();
@@ -202,6 +201,7 @@ pub(crate) fn on_checksums(node: &Rc<Node>, request: Request) {
                     length: sums.length,
                     exists: sums.exists,
                     unconfirmed: false,
+                    holes_until: 0,
                 };
                 request
                     .replier

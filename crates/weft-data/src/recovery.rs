@@ -6,17 +6,17 @@
 //! copies are stable, and a new recovery compares what is still listed. When nothing is left, this
 //! member gives up its unlimited right and says so to the metadata service.
 
+use crate::listed;
 use crate::losses;
-use crate::marks::regions_in;
 use crate::server::{Node, Progress, from_name};
 use crate::settle::{self, Unsettled};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::Purpose;
-use weft_pair::recovery::{Bucket, Plan, Region, Share, regions_of};
+use weft_pair::recovery::{Bucket, Plan, Share, regions_of};
 use weft_pair::{Now, PairState};
 use weft_rpc::Payload;
-use weft_types::{ObjectId, REGION_BYTES};
+use weft_types::{ObjectId, REGION_BYTES, Run};
 use weft_wire::proto;
 
 /// Objects asked for at a time.
@@ -97,31 +97,16 @@ pub(crate) async fn run(node: Rc<Node>, state: PairState) {
 async fn plan(node: &Rc<Node>, state: &PairState) -> Result<Plan, Unsettled> {
     let mut plan = Plan::new();
     let mut everything = state.fill_all || node.store.everything_dirty();
-    let mut after: Option<ObjectId> = None;
-    loop {
-        let request = proto::DirtyRequest {
-            epoch: state.epoch.0,
-            after_ino: after.map_or(0, |object| object.ino.0),
-            after_generation: after.map_or(0, |object| object.generation),
-            ..Default::default()
-        };
-        let (reply, _) = node.link.call(&request, Payload::none()).await?;
-        everything |= reply.everything;
-        for region in regions_in(&reply.objects) {
-            plan.add(region);
-        }
-        match last_of(reply.objects.last().and_then(|last| last.object)) {
-            Some(last) if reply.more => after = Some(last),
-            _ => break,
-        }
-    }
+    let theirs = listed::of_twin(node, state.epoch, None).await?;
+    everything |= theirs.everything;
+    theirs.runs.into_iter().for_each(|run| plan.add(run));
     if everything {
         list_all(node, &mut plan).await?;
     }
     // Last, and without a pause: what is marked from now on is also sent to the twin.
     for (object, runs) in node.store.dirty(None, usize::MAX) {
-        for index in runs.into_iter().flatten() {
-            plan.add(Region { object, index });
+        for regions in runs {
+            plan.add(Run { object, regions });
         }
     }
     Ok(plan)
@@ -134,9 +119,10 @@ fn last_of(name: Option<proto::ObjectName>) -> Option<ObjectId> {
 /// All regions of all objects of both members.
 pub(crate) async fn list_all(node: &Rc<Node>, plan: &mut Plan) -> Result<(), Unsettled> {
     let mut add = |object: ObjectId, length: u64| {
-        for index in 0..regions_of(length).max(1) {
-            plan.add(Region { object, index });
-        }
+        plan.add(Run {
+            object,
+            regions: 0..regions_of(length).max(1),
+        });
     };
     let mut after: Option<ObjectId> = None;
     loop {
@@ -206,8 +192,8 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
         if node.side.borrow().epoch() != state.epoch {
             return moved;
         }
-        let next = node.plan.borrow_mut().as_mut().and_then(Plan::next_region);
-        let Some(region) = next else {
+        let next = node.plan.borrow_mut().as_mut().and_then(Plan::next_run);
+        let Some(run) = next else {
             if finish(node, state).await {
                 return moved;
             }
@@ -216,10 +202,10 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
         };
         // What the twin is given is not stable there at once: until it is, this list names it, also
         // where it was only the plan that did (another store is filled with everything).
-        let index = region.index..region.index.saturating_add(1);
+        let first = run.first().run();
         let marking = node.store.mark(
-            region.object,
-            index,
+            first.object,
+            first.regions,
             Purpose::Free,
             node.settings.sync_marks,
         );
@@ -228,12 +214,15 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
             node.env.sleep(PAUSE).await;
             continue;
         }
-        match settle::settle_region(node, state.epoch, region, settle::from_here(node)).await {
+        match settle::settle(node, state.epoch, &run, settle::from_here(node)).await {
             Ok(compared) => {
                 moved += compared.bytes;
                 node.metrics.recovered_bytes.inc_by(compared.bytes);
                 if let Some(plan) = &mut *node.plan.borrow_mut() {
-                    plan.finished(region);
+                    plan.finished(Run {
+                        object: run.object,
+                        regions: run.regions.start..compared.upto,
+                    });
                 }
                 let wait = bucket.take(compared.bytes, node.now());
                 if !wait.is_zero() {
@@ -242,7 +231,7 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
             }
             Err(Unsettled::Stale | Unsettled::Lost) => node.env.sleep(AGAIN).await,
             Err(error) => {
-                tracing::warn!(object = %region.object, region = region.index, ?error,
+                tracing::warn!(object = %run.object, region = run.regions.start, ?error,
                     "a region cannot be made equal now");
                 node.env.sleep(PAUSE).await;
             }

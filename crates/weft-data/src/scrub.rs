@@ -6,9 +6,9 @@ use crate::settle::{self, Unsettled};
 use std::rc::Rc;
 use weft_objects::ScrubCursor;
 use weft_pair::Mode;
-use weft_pair::recovery::{Bucket, Plan, Region};
+use weft_pair::recovery::{Bucket, Plan};
 use weft_rpc::{Payload, Request};
-use weft_types::REGION_BYTES;
+use weft_types::{REGION_BYTES, Region, Run};
 use weft_wire::Failed;
 use weft_wire::proto;
 
@@ -100,7 +100,7 @@ async fn scrub(node: &Rc<Node>) {
         };
         let held = node.locks.enqueue(
             region.object,
-            vec![settle::span_of(region)],
+            vec![region.run().span()],
             crate::locks::Kind::Read,
         );
         held.granted().await;
@@ -150,7 +150,7 @@ async fn compare(node: &Rc<Node>) {
     }
     let mut bucket = Bucket::new(node.settings.scrub_bytes_per_s, node.now());
     let mut differing = 0_u64;
-    while let Some(region) = plan.next_region() {
+    while let Some(run) = plan.next_run() {
         if node.side.borrow().epoch() != state.epoch {
             tracing::warn!(
                 left = plan.left(),
@@ -158,22 +158,26 @@ async fn compare(node: &Rc<Node>) {
             );
             return;
         }
-        match settle::differs(node, state.epoch, region).await {
-            Ok((differs, bytes)) => {
-                if differs && !node.marks.is_doubtful(region) {
+        let first = run.first();
+        match settle::differs(node, state.epoch, &run).await {
+            Ok(compared) => {
+                if compared.differed && !node.marks.is_doubtful(first) {
                     differing += 1;
                     node.metrics.mismatches.inc();
-                    tracing::error!(object = %region.object, region = region.index,
+                    tracing::error!(object = %first.object, region = first.index,
                         "the two copies differ");
                 }
-                plan.finished(region);
+                plan.finished(Run {
+                    object: run.object,
+                    regions: first.index..compared.upto,
+                });
                 let (done, left) = (plan.done() * REGION_BYTES, plan.left() * REGION_BYTES);
-                pace(node, &mut bucket, bytes, done, left).await;
+                pace(node, &mut bucket, compared.bytes, done, left).await;
             }
             Err(Unsettled::Lost) => node.env.sleep(std::time::Duration::from_millis(20)).await,
             Err(error) => {
-                tracing::warn!(object = %region.object, ?error, "copies cannot be compared");
-                plan.finished(region);
+                tracing::warn!(object = %first.object, ?error, "copies cannot be compared");
+                plan.finished(first.run());
             }
         }
     }

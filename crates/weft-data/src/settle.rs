@@ -1,22 +1,21 @@
-//! Making a region equal on both members, and healing bad blocks.
+//! Making regions equal on both members, and healing bad blocks.
 //!
 //! Used by recovery, by fences, after a change that failed on one member's disk, and for regions
 //! about which nobody came with certainty. Whoever leads holds the region's lock as for a change,
-//! compares checksums and moves only the blocks that differ.
+//! compares checksums and moves only the blocks that differ. Regions that follow, and of which neither
+//! copy holds anything, are equal without being compared one by one: a long object may have millions.
 
 use crate::link::TwinError;
 use crate::locks::{Kind, WHOLE};
 use crate::marks;
 use crate::server::{Node, to_name};
 use futures_util::future::join;
-use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::{Fetched, Fill};
 use weft_pair::Mode;
-use weft_pair::recovery::Region;
 use weft_rpc::Payload;
-use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS, REGION_BYTES};
+use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS, Region, Run};
 use weft_wire::Failed;
 use weft_wire::checksum::{BAD, HOLE};
 use weft_wire::proto;
@@ -50,6 +49,7 @@ impl From<TwinError> for Unsettled {
         match error {
             TwinError::Failed(Failed::Errno(libc::EDEADLK)) => Unsettled::GiveWay,
             TwinError::Failed(Failed::Errno(libc::EAGAIN)) => Unsettled::Again,
+            TwinError::Failed(Failed::Errno(libc::EBUSY)) => Unsettled::Unconfirmed,
             TwinError::Failed(Failed::Errno(errno)) => Unsettled::Errno(errno),
             TwinError::Failed(Failed::Stale(_)) => Unsettled::Stale,
             TwinError::Failed(_) | TwinError::Lost => Unsettled::Lost,
@@ -70,12 +70,8 @@ pub(crate) struct Compared {
     pub bytes: u64,
     /// The copies differed.
     pub differed: bool,
-}
-
-/// The bytes of a region.
-pub(crate) fn span_of(region: Region) -> Range<u64> {
-    let start = u64::from(region.index) * REGION_BYTES;
-    start..start + REGION_BYTES
+    /// The regions before this one are equal now.
+    pub upto: u32,
 }
 
 /// Which copy counts, and who else may be changing the other one.
@@ -99,32 +95,37 @@ pub(crate) fn from_here(node: &Node) -> Manner {
     }
 }
 
-/// Makes both copies of a region the same.
+/// Makes both copies of the first region of a run the same, which must not be empty, and finds those
+/// behind it equal of which neither copy holds anything.
 ///
 /// # Errors
 /// [`Unsettled`]; never `GiveWay`, `NeedsWhole` or `Again`.
-pub(crate) async fn settle_region(
+pub(crate) async fn settle(
     node: &Rc<Node>,
     epoch: Epoch,
-    region: Region,
+    run: &Run,
     manner: Manner,
 ) -> Result<Compared, Unsettled> {
     let mut whole = false;
     loop {
-        let span = if whole { WHOLE } else { span_of(region) };
-        let held = node.locks.enqueue(region.object, vec![span], Kind::Led);
+        let mut run = holes_behind(node, run).await?;
+        let span = if whole { WHOLE } else { run.span() };
+        let held = node.locks.enqueue(run.object, vec![span], Kind::Led);
         held.granted().await;
         if node.side.borrow().epoch() != epoch {
             return Err(Unsettled::Stale);
         }
-        match compare(node, epoch, region, manner, whole).await {
+        // Something may have been written there meanwhile.
+        run = holes_behind(node, &run).await?;
+        match compare(node, epoch, &run, manner, whole).await {
             Ok(compared) => {
                 if node.side.borrow().epoch() != epoch {
                     return Err(Unsettled::Stale);
                 }
-                node.marks.settled(region, node.now());
+                run.regions.end = compared.upto;
+                node.marks.settled(&run, node.now());
                 if manner.clear {
-                    marks::clear_compared(node, epoch, region).await;
+                    marks::clear_compared(node, epoch, &run).await;
                 }
                 return Ok(compared);
             }
@@ -138,45 +139,73 @@ pub(crate) async fn settle_region(
     }
 }
 
-/// Settles a region about which nobody came with certainty for a long time.
-pub(crate) async fn settle_quiet_region(node: &Rc<Node>, epoch: Epoch, region: Region) {
+/// The run as far as this member holds nothing behind the first region.
+async fn holes_behind(node: &Node, run: &Run) -> Result<Run, Unsettled> {
+    let (start, end) = (run.regions.start, run.regions.end);
+    let behind = start.saturating_add(1)..end;
+    let next = node.store.next_region(run.object, behind).await;
+    let next = next.map_err(|error| of_store(node, error))?;
+    Ok(Run {
+        object: run.object,
+        regions: start..next,
+    })
+}
+
+/// Settles all regions of a run, as far as that can be done now.
+pub(crate) async fn settle_all(node: &Rc<Node>, epoch: Epoch, mut run: Run, manner: Manner) {
+    while !run.regions.is_empty() {
+        let (object, region) = (run.object, run.regions.start);
+        match settle(node, epoch, &run, manner).await {
+            Ok(compared) => {
+                if compared.differed {
+                    tracing::info!(%object, region, "made a region equal");
+                }
+                run.regions.start = compared.upto;
+            }
+            // It would be the same with the others.
+            Err(Unsettled::Stale | Unsettled::Lost) => return,
+            Err(error) => {
+                if error != Unsettled::Unconfirmed {
+                    tracing::warn!(%object, region, ?error, "a region could not be made equal");
+                }
+                run.regions.start += 1;
+            }
+        }
+    }
+}
+
+/// Settles regions about which nobody came with certainty for a long time.
+pub(crate) async fn settle_quiet(node: &Rc<Node>, epoch: Epoch, run: Run) {
     let manner = Manner {
         truth: node.me,
         carefully: true,
         clear: true,
     };
-    match settle_region(node, epoch, region, manner).await {
-        Ok(compared) if compared.differed => {
-            tracing::info!(object = %region.object, region = region.index, "made a region equal");
-        }
-        Ok(_) | Err(Unsettled::Stale | Unsettled::Lost | Unsettled::Unconfirmed) => {}
-        Err(error) => {
-            tracing::warn!(object = %region.object, region = region.index, ?error,
-                "a region could not be made equal");
-        }
-    }
+    settle_all(node, epoch, run, manner).await;
 }
 
-/// Compares a region whose lock is held (of the whole object, if `whole`) and moves what differs.
+/// Compares the first region of a run and moves what differs; of the others this member holds nothing.
+/// Their lock is held (of the whole object, if `whole`).
 async fn compare(
     node: &Rc<Node>,
     epoch: Epoch,
-    region: Region,
+    run: &Run,
     manner: Manner,
     whole: bool,
 ) -> Result<Compared, Unsettled> {
-    let object = region.object;
-    if manner.carefully && node.marks.is_unconfirmed(region) {
+    let (object, index) = (run.object, run.regions.start);
+    if manner.carefully && node.marks.is_unconfirmed(run) {
         return Err(Unsettled::Unconfirmed);
     }
     let request = proto::ChecksumsRequest {
         epoch: epoch.0,
         object: Some(to_name(object)),
-        region: region.index,
+        region: index,
+        until: run.regions.end,
         ..Default::default()
     };
     let (ours, theirs) = join(
-        node.store.checksums(object, region.index),
+        node.store.checksums(object, index),
         node.link.call(&request, Payload::none()),
     )
     .await;
@@ -188,13 +217,14 @@ async fn compare(
     let mut compared = Compared {
         bytes: ours.checksums.len().max(theirs.checksums.len()) as u64 * BLOCK_BYTES,
         differed: false,
+        upto: theirs.holes_until.clamp(index + 1, run.regions.end),
     };
     let shapes_differ = (ours.exists, ours.length) != (theirs.exists, theirs.length);
     if shapes_differ && !whole {
         return Err(Unsettled::NeedsWhole);
     }
     let from_here = manner.truth == node.me;
-    let first = u64::from(region.index) * REGION_BLOCKS;
+    let first = u64::from(index) * REGION_BLOCKS;
     let (mut blocks, mut holes, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..ours.checksums.len().max(theirs.checksums.len()) {
         let at = |sums: &[u32]| sums.get(i).copied().unwrap_or(HOLE);
@@ -227,10 +257,12 @@ async fn compare(
             holes,
             length,
             exists,
-            expected: match manner.carefully {
-                true => theirs.checksums,
-                false => Vec::new(),
-            },
+            expected: manner.carefully.then_some(proto::Expected {
+                region: index,
+                checksums: theirs.checksums,
+                length: theirs.length,
+                exists: theirs.exists,
+            }),
             blocks: Vec::new(),
         };
         fill_twin(node, shape, object, blocks).await?;
@@ -443,31 +475,34 @@ pub(crate) async fn heal_found(
     }
 }
 
-/// Whether the two copies of a region differ, and how many bytes were looked at. Changes nothing.
+/// Whether the two copies of the first region of a run differ. Those behind it of which neither copy holds
+/// anything do not. Changes nothing.
 pub(crate) async fn differs(
     node: &Rc<Node>,
     epoch: Epoch,
-    region: Region,
-) -> Result<(bool, u64), Unsettled> {
+    run: &Run,
+) -> Result<Compared, Unsettled> {
+    let (object, index) = (run.object, run.regions.start);
     loop {
-        let span = vec![span_of(region)];
-        let held = node.locks.enqueue(region.object, span, Kind::Led);
+        let mut run = holes_behind(node, run).await?;
+        let held = node.locks.enqueue(object, vec![run.span()], Kind::Led);
         held.granted().await;
+        run = holes_behind(node, &run).await?;
         let request = proto::ChecksumsRequest {
             epoch: epoch.0,
-            object: Some(to_name(region.object)),
-            region: region.index,
+            object: Some(to_name(object)),
+            region: index,
+            until: run.regions.end,
             ..Default::default()
         };
         let (ours, theirs) = join(
-            node.store.checksums(region.object, region.index),
+            node.store.checksums(object, index),
             node.link.call(&request, Payload::none()),
         )
         .await;
         let ours = ours.map_err(|error| of_store(node, error))?;
         match theirs.map_err(Unsettled::from) {
             Ok((theirs, _)) => {
-                let bytes = ours.checksums.len() as u64 * BLOCK_BYTES;
                 // A bad block is another matter: a scrub finds and heals it.
                 let same = ours.exists == theirs.exists
                     && ours.length == theirs.length
@@ -477,7 +512,11 @@ pub(crate) async fn differs(
                         .iter()
                         .zip(&theirs.checksums)
                         .all(|(a, b)| a == b || *a == BAD || *b == BAD);
-                return Ok((!same, bytes));
+                return Ok(Compared {
+                    bytes: ours.checksums.len() as u64 * BLOCK_BYTES,
+                    differed: !same,
+                    upto: theirs.holes_until.clamp(index + 1, run.regions.end),
+                });
             }
             Err(Unsettled::GiveWay) => {
                 drop(held);

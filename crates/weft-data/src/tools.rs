@@ -5,10 +5,9 @@
 use crate::forward;
 use crate::locks::Kind;
 use crate::server::{Node, from_name};
-use crate::settle::span_of;
 use std::rc::Rc;
-use weft_pair::recovery::Region;
 use weft_rpc::{Payload, Request};
+use weft_types::Region;
 use weft_wire::{Failed, Rpc, proto};
 
 /// A tool asks.
@@ -31,11 +30,9 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
     node.clone().spawn("checksums for a tool", async move {
         let summed = async {
             let object = from_name(message.object)?;
-            let region = Region {
-                object,
-                index: message.region,
-            };
-            let span = vec![span_of(region)];
+            let index = message.region;
+            let region = Region { object, index };
+            let span = vec![region.run().span()];
             let held = node.locks.enqueue(object, span, Kind::Read);
             held.granted().await;
             let sums = node.store.checksums(object, message.region).await;
@@ -48,6 +45,7 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
                     length: sums.length,
                     exists: sums.exists,
                     unconfirmed: false,
+                    holes_until: 0,
                 };
                 request
                     .replier

@@ -530,7 +530,7 @@ async fn lead(
     goes_on: &impl Fn(),
 ) -> Result<bool, Failed> {
     let mut ticket = Some(ticket);
-    let mut intent: Option<Intent> = None;
+    let mut intent = node.marks.intent(object);
     let mut begun = false;
     loop {
         let held = match ticket.take() {
@@ -550,54 +550,47 @@ async fn lead(
             }
             Err(failed) => return Err(failed),
         }
-        if intent.is_none() {
-            let length = match change {
-                Change::Write { .. } => 0,
-                _ => node
-                    .store
-                    .length(object)
-                    .await
-                    .map_err(|error| node.store_failed(error))?,
-            };
-            let regions = change.regions(length);
-            let marking = node.marks.begin(
-                &node.store,
-                object,
-                &regions,
-                change.purpose(),
-                node.settings.sync_marks,
-                node.now(),
-            );
-            let marked = marking.await.map_err(|error| node.store_failed(error))?;
-            intent = Some(marked);
+        let length = match change {
+            Change::Write { .. } => 0,
+            _ => node
+                .store
+                .length(object)
+                .await
+                .map_err(|error| node.store_failed(error))?,
+        };
+        // In a later round, too: while this one gave way, the object may have become longer.
+        let regions = change.regions(length);
+        let how = (change.purpose(), node.settings.sync_marks);
+        let marking = node
+            .marks
+            .widen(&mut intent, &node.store, &regions, how, node.now());
+        if let Err(error) = marking.await {
+            if !begun {
+                intent.end(Ended::Alike, node.now());
+            }
+            return Err(node.store_failed(error));
         }
         // Marking may have waited: nothing but this counts.
         let state = match asker.admit(node) {
             Ok(state) => state,
             Err(failed) => {
                 // What earlier rounds did stays in doubt; before the first nothing was done.
-                if let (Some(intent), false) = (intent, begun) {
+                if !begun {
                     intent.end(Ended::Alike, node.now());
                 }
                 return Err(failed);
             }
         };
-        if let (Some(intent), Some((session, _))) = (&intent, asker.client)
+        if let Some((session, _)) = asker.client
             && asker.may_owe
             && !begun
         {
-            let regions: Vec<Range<u32>> = intent
-                .regions()
-                .iter()
-                .map(|region| region.index..region.index + 1)
-                .collect();
             let numbers = (asker.operation, asker.confirmed_below);
             node.announce(session, object, &regions, numbers);
         }
         begun = true;
         match round(node, asker, &state, object, change, rule, goes_on).await {
             Round::Answered(answer) => {
-                let intent = intent.expect("marked before the first round");
                 if let Answer::Done { .. } = answer {
                     node.alone.took(object, change);
                     // Before anybody is told: a mark that outlives an acknowledged write would hide it.
@@ -610,7 +603,7 @@ async fn lead(
                         return Err(node.store_failed(error));
                     }
                 }
-                return conclude(node, asker, &state, (object, change), answer, intent, held).await;
+                return conclude(node, asker, &state, change, answer, intent, held).await;
             }
             Round::Refused(failed) => return Err(failed),
             Round::GiveWay => {
@@ -767,7 +760,7 @@ async fn conclude(
     node: &Rc<Node>,
     asker: &Asker,
     state: &PairState,
-    (object, change): (ObjectId, &Change),
+    change: &Change,
     answer: Answer,
     intent: Intent,
     held: Ticket,
@@ -791,7 +784,7 @@ async fn conclude(
                     operation: asker.operation,
                     alone: asker.alone,
                 };
-                intent.end_unsure(ended, (object, bytes), now);
+                intent.end_unsure(ended, bytes, now);
             } else {
                 again(node, &intent);
                 intent.end(Ended::Doubtful, now);
@@ -799,7 +792,7 @@ async fn conclude(
             Ok(false)
         }
         Answer::Errno { errno, equal_to } => {
-            let regions = intent.regions().to_vec();
+            let runs = intent.runs();
             again(node, &intent);
             intent.end(Ended::Doubtful, now);
             drop(held);
@@ -810,11 +803,8 @@ async fn conclude(
                     carefully: false,
                     clear: false,
                 };
-                for region in regions {
-                    let settled = settle::settle_region(node, asker.epoch, region, manner);
-                    if let Err(error) = settled.await {
-                        tracing::warn!(?region, ?error, "copies differ after a failed change");
-                    }
+                for run in runs {
+                    settle::settle_all(node, asker.epoch, run, manner).await;
                 }
             }
             Err(Failed::Errno(errno))
@@ -830,8 +820,8 @@ async fn conclude(
 /// recovery must not find that nothing is left before it knows.
 fn again(node: &Node, intent: &Intent) {
     if let Some(plan) = &mut *node.plan.borrow_mut() {
-        for region in intent.regions() {
-            plan.add(*region);
+        for run in intent.runs() {
+            plan.add(run);
         }
     }
 }

@@ -7,6 +7,7 @@ mod bed;
 use bed::*;
 use std::rc::Rc;
 use std::time::Duration;
+use weft_objects::Store;
 use weft_pair::Mode;
 use weft_rpc::CallError;
 use weft_wire::Failed;
@@ -52,6 +53,58 @@ fn a_member_dies_returns_and_is_brought_up_to_date() {
         let read = bed.read(&one, object(1), 100_000, 300_000).await.unwrap();
         assert!(read == pattern(7, 300_000));
     });
+}
+
+#[test]
+fn long_holes_are_made_equal_at_once() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        let (near, far) = (1 << 39, 1 << 40);
+        for ino in 1..5 {
+            for at in [0, near, far] {
+                let bytes = pattern(ino + at, 5_000);
+                bed.write(&zero, object(ino), at, &bytes).await.unwrap();
+            }
+        }
+        bed.down(ONE).await;
+        bed.until(Mode::Only(ZERO), 3).await;
+        bed.shape(&zero, object(1), Some(1000), &[]).await.unwrap();
+        let holes = [3000..near + 1000, near + 2000..far + 1000];
+        bed.shape(&zero, object(2), None, &holes).await.unwrap();
+        bed.shape(&zero, object(3), Some(1000), &[]).await.unwrap();
+        let bytes = pattern(9, 5_000);
+        bed.write(&zero, object(3), far, &bytes).await.unwrap();
+        bed.up(ONE).await;
+        bed.until(Mode::Both, 5).await;
+        equal_where_written(&bed, &[0, near, far]).await;
+        // And everything, of which nobody knows where anything is.
+        bed.down(ONE).await;
+        bed.until(Mode::Only(ZERO), 6).await;
+        bed.wipe(ONE);
+        bed.up(ONE).await;
+        bed.until(Mode::Both, 8).await;
+        equal_where_written(&bed, &[0, near, far]).await;
+    });
+}
+
+/// Objects too long for comparing all of them byte for byte.
+async fn equal_where_written(bed: &Bed, at: &[u64]) {
+    let [zero, one] = [ZERO, ONE].map(|member| bed.server(member).store());
+    let listed = zero.list(None, usize::MAX).await.unwrap();
+    assert_eq!(listed, one.list(None, usize::MAX).await.unwrap());
+    for (object, length) in listed {
+        for at in at {
+            let read =
+                async |store: &Store| store.read(object, *at, 10_000).await.unwrap().concat();
+            assert!(
+                read(&zero).await == read(&one).await,
+                "{object} differs at {at}"
+            );
+        }
+        let map = async |store: &Store| store.map(object, 0, length, usize::MAX).await.unwrap();
+        assert_eq!(map(&zero).await, map(&one).await, "{object}");
+    }
 }
 
 #[test]

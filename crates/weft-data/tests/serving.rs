@@ -306,6 +306,91 @@ async fn until_dirty(bed: &Bed, wanted: (u64, u64)) -> (u64, u64) {
 }
 
 #[test]
+fn a_fence_does_not_cut_off_what_a_client_still_sends_to_the_other_member() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let (zero, one) = (bed.connect(ZERO).await, bed.connect(ONE).await);
+        bed.write(&zero, object(1), 0, b"in both lists")
+            .await
+            .unwrap();
+        bed.protocol = Protocol::ClientSync;
+        bed.write(&one, object(1), 5 << 20, b"on its way")
+            .await
+            .unwrap();
+        // Another client's session ends meanwhile: it is for the service to come again.
+        let fence = proto::FenceRequest {
+            session: SESSION + 1,
+            objects: vec![name(object(1))],
+            ..Default::default()
+        };
+        let fenced = bed.meta.order(ZERO, &fence).await;
+        assert!(matches!(
+            fenced,
+            Err(CallError::Failed(Failed::Unavailable(_)))
+        ));
+        bed.write(&zero, object(1), 5 << 20, b"on its way")
+            .await
+            .unwrap();
+        bed.assert_equal().await;
+    });
+}
+
+#[test]
+fn copies_that_differ_in_length_only_are_made_equal_whatever_region_is_looked_at() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let (zero, one) = (bed.connect(ZERO).await, bed.connect(ONE).await);
+        bed.write(&zero, object(1), 1 << 20, b"in both lists")
+            .await
+            .unwrap();
+        bed.protocol = Protocol::ClientSync;
+        bed.write(&one, object(1), 5 << 20, b"its client dies")
+            .await
+            .unwrap();
+        let ended = proto::FenceRequest {
+            session: SESSION,
+            ..Default::default()
+        };
+        bed.meta.order(ZERO, &ended).await.unwrap();
+        let fence = proto::FenceRequest {
+            session: SESSION + 1,
+            objects: vec![name(object(1))],
+            ..Default::default()
+        };
+        let limit = std::time::Duration::from_secs(5);
+        let fenced = bed.env.timeout(limit, bed.meta.order(ZERO, &fence)).await;
+        assert_eq!(fenced.unwrap().unwrap().lengths, [(1 << 20) + 13]);
+        bed.assert_equal().await;
+    });
+}
+
+#[test]
+fn what_changes_a_long_object_at_once_is_marked_and_cleared_at_once() {
+    run(|env| async move {
+        let bed = Bed::tuned(env, |settings| settings.clear_after_ms = 50).await;
+        let zero = bed.connect(ZERO).await;
+        let far = 1 << 40;
+        for ino in 1..4 {
+            for at in [0, far] {
+                bed.write(&zero, object(ino), at, b"far out").await.unwrap();
+            }
+        }
+        bed.shape(&zero, object(1), Some(100), &[]).await.unwrap();
+        let hole = 1..far + 1;
+        bed.shape(&zero, object(2), None, &[hole]).await.unwrap();
+        let drop = proto::DropObjectsRequest {
+            epoch: bed.meta.state().epoch.0,
+            objects: vec![name(object(3))],
+        };
+        bed.meta.order(ZERO, &drop).await.unwrap();
+        let regions = 3 * ((far >> 20) + 1);
+        assert_eq!(dirty(&bed), (regions, regions));
+        // A region after the other they would be there for many minutes.
+        assert_eq!(until_dirty(&bed, (0, 0)).await, (0, 0));
+    });
+}
+
+#[test]
 fn a_bad_block_is_healed_from_the_twin() {
     run(|env| async move {
         let bed = Bed::start(env).await;

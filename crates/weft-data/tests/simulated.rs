@@ -28,6 +28,8 @@ const CELL: u64 = 1000;
 /// Cells of an object: some regions.
 const CELLS: u64 = 2500;
 const OBJECTS: u64 = 4;
+/// The number of an object of a TiB in which there is hardly anything.
+const LONG: u64 = OBJECTS + 1;
 
 type Stores = Rc<RefCell<[Option<Store>; 2]>>;
 
@@ -79,6 +81,7 @@ struct Client {
     writes: Cell<u64>,
     reads: Cell<u64>,
     refused: Cell<u64>,
+    stretches: Cell<u64>,
     stop: Cell<bool>,
 }
 
@@ -242,6 +245,60 @@ impl Client {
         }
     }
 
+    /// A place in the long object, of some that lie close to one another and far from the others.
+    fn far_place(&self) -> u64 {
+        (self.below(8) << 37) + (self.below(4) << 20) + self.below(5000)
+    }
+
+    /// Changes the long object, of which nothing is known but that both copies are the same at the end.
+    async fn stretch(&self) {
+        let name = name(object(LONG));
+        let (one, other) = (self.far_place(), self.far_place());
+        let write = |epoch| proto::WriteRequest {
+            session: SESSION,
+            epoch,
+            object: Some(name),
+            extents: vec![proto::Extent {
+                offset: one,
+                length: 3,
+            }],
+            protocol: Protocol::ServerSync.into(),
+            ..Default::default()
+        };
+        let shape = |truncate, punch| {
+            move |epoch| proto::ShapeRequest {
+                session: SESSION,
+                epoch,
+                object: Some(name),
+                truncate,
+                punch: Vec::from_iter(punch),
+                protocol: Protocol::ServerSync.into(),
+                ..Default::default()
+            }
+        };
+        let hole = proto::Range {
+            start: one.min(other),
+            end: one.max(other) + 1,
+        };
+        // What is not done for sure may still be.
+        match self.below(8) {
+            0 => self.attempt(shape(Some(one), None), "").await,
+            1 | 2 => self.attempt(shape(None, Some(hole)), "").await,
+            _ => self.attempt(write, "far").await,
+        };
+    }
+
+    /// Asks whoever serves, once.
+    async fn attempt<R: Rpc>(&self, request: impl Fn(u64) -> R, payload: &'static str) {
+        let state = self.meta.state();
+        let either = || [ZERO, ONE][self.below(2) as usize];
+        let member = state.mode.sole().unwrap_or_else(either);
+        let request = request(state.epoch.0);
+        let payload = Bytes::from_static(payload.as_bytes());
+        let done = self.ask(member, &request, payload).await.is_ok();
+        self.stretches.set(self.stretches.get() + u64::from(done));
+    }
+
     /// Reads some cells from any member that serves, and checks what they hold.
     async fn read(&self, which: usize) {
         let object = object(1 + which as u64);
@@ -289,12 +346,29 @@ impl Client {
     }
 }
 
-async fn content(store: &Store) -> BTreeMap<ObjectId, Vec<u8>> {
+/// An object's words that are not 0, by offset.
+#[derive(PartialEq, Eq)]
+struct Content {
+    length: u64,
+    words: BTreeMap<u64, u64>,
+}
+
+async fn content(store: &Store) -> BTreeMap<ObjectId, Content> {
     let mut content = BTreeMap::new();
     for (object, length) in store.list(None, usize::MAX).await.unwrap() {
-        let mut bytes = store.read(object, 0, length).await.unwrap().concat();
-        bytes.resize(length as usize, 0);
-        content.insert(object, bytes);
+        let map = store.map(object, 0, length, usize::MAX).await.unwrap();
+        let mut words = BTreeMap::new();
+        for range in map.data {
+            let length = range.end - range.start;
+            let bytes = store.read(object, range.start, length).await.unwrap();
+            for (at, bytes) in (range.start..).step_by(8).zip(bytes.concat().chunks(8)) {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                words.insert(at, u64::from_le_bytes(word));
+            }
+        }
+        words.retain(|_, word| *word != 0);
+        content.insert(object, Content { length, words });
     }
     content
 }
@@ -309,6 +383,8 @@ struct Story {
     full_disks: bool,
     disk_errors: bool,
     wipes: bool,
+    /// A long object with long holes is changed, too.
+    stretches: bool,
 }
 
 const CALM: Story = Story {
@@ -320,6 +396,7 @@ const CALM: Story = Story {
     full_disks: false,
     disk_errors: false,
     wipes: false,
+    stretches: false,
 };
 
 /// Runs one story from one seed; returns the digest of the run.
@@ -382,6 +459,7 @@ async fn tell(world: Rc<World>, story: Story) {
         writes: Cell::new(0),
         reads: Cell::new(0),
         refused: Cell::new(0),
+        stretches: Cell::new(0),
         stop: Cell::new(false),
     });
     let running = Rc::new(Cell::new(0));
@@ -408,6 +486,18 @@ async fn tell(world: Rc<World>, story: Story) {
                     .await;
             }
             b.set(b.get() - 1);
+        });
+    }
+    for _ in 0..if story.stretches { 3 } else { 0 } {
+        let (stretcher, a) = (client.clone(), running.clone());
+        running.set(running.get() + 1);
+        node.env().spawn("stretcher", async move {
+            while !stretcher.stop.get() {
+                stretcher.stretch().await;
+                let pause = Duration::from_millis(stretcher.below(60));
+                stretcher.env.sleep(pause).await;
+            }
+            a.set(a.get() - 1);
         });
     }
     // Complete before anything fails: the first store a pair gets is the one it knows.
@@ -450,7 +540,7 @@ async fn tell(world: Rc<World>, story: Story) {
     // The client leaves without a word about its last writes.
     let fence = proto::FenceRequest {
         session: SESSION,
-        objects: (1..=OBJECTS).map(|ino| name(object(ino))).collect(),
+        objects: (1..=LONG).map(|ino| name(object(ino))).collect(),
         refuse_only: false,
         ..Default::default()
     };
@@ -458,19 +548,22 @@ async fn tell(world: Rc<World>, story: Story) {
     world.sleep(Duration::from_secs(6)).await;
     assert!(client.writes.get() > 100, "{} writes", client.writes.get());
     assert!(client.reads.get() > 100, "{} reads", client.reads.get());
+    if story.stretches {
+        let done = client.stretches.get();
+        assert!(done > 100, "{done} changes of the long object");
+    }
     let stores = stores.borrow().clone().map(Option::unwrap);
     let (zero, one) = (content(&stores[0]).await, content(&stores[1]).await);
     assert_eq!(zero.len(), one.len());
-    for (object, bytes) in &zero {
-        assert!(*bytes == one[object], "the copies of {object} differ");
+    for (object, content) in &zero {
+        assert!(*content == one[object], "the copies of {object} differ");
     }
     for (which, known) in client.known.iter().enumerate() {
-        let bytes = zero.get(&object(1 + which as u64));
+        let content = zero.get(&object(1 + which as u64));
         for (cell, version) in known.acknowledged.iter().enumerate() {
-            let at = cell * CELL as usize;
-            let found = bytes
-                .and_then(|bytes| bytes.get(at..at + 8))
-                .map_or(0, |word| u64::from_le_bytes(word.try_into().unwrap()));
+            let at = cell as u64 * CELL;
+            let found = content.and_then(|content| content.words.get(&at));
+            let found = found.copied().unwrap_or(0);
             assert_eq!(found, version.get(), "cell {cell} of object {which}");
         }
     }
@@ -669,6 +762,24 @@ fn with_full_disks() {
 }
 
 #[test]
+fn with_a_long_object_of_long_holes() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(70, 5) {
+            let story = Story {
+                protocol,
+                kills: true,
+                power_cuts: true,
+                cuts: true,
+                wipes: true,
+                stretches: true,
+                ..CALM
+            };
+            run(seed, story);
+        }
+    }
+}
+
+#[test]
 fn with_disk_errors() {
     for seed in seeds(50, 5) {
         let story = Story {
@@ -692,6 +803,7 @@ fn with_everything() {
                 full_disks: true,
                 disk_errors: true,
                 wipes: false,
+                stretches: false,
             };
             run(seed, story);
         }

@@ -19,7 +19,6 @@ mod lru;
 mod modified;
 mod object;
 mod page;
-mod regions;
 mod store;
 
 pub use error::{Error, Result};

@@ -21,14 +21,13 @@
 //! beside it and renames it over the old one. docs/formats/modified-list.md tells the awkward cases.
 
 use crate::error::{Error, IoContext, Result};
-use crate::regions::Regions;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::path::{Path, PathBuf};
 use tokio::sync::Mutex;
 use weft_env::{Env, File, OpenMode};
-use weft_types::{Ino, ObjectId};
+use weft_types::{Ino, ObjectId, Regions};
 
 pub(crate) const FILE: &str = "modified";
 pub(crate) const NEW_FILE: &str = "modified.new";
@@ -736,6 +735,12 @@ impl Modified {
             .dirty
             .get(&id)
             .map_or(Vec::new(), |set| set.runs().to_vec())
+    }
+
+    pub fn dirty_within(&self, id: ObjectId, regions: Range<u32>) -> Vec<Range<u32>> {
+        let memory = self.memory.borrow();
+        let set = memory.dirty.get(&id);
+        set.map_or(Vec::new(), |set| set.within(regions))
     }
 
     pub fn is_dirty(&self, id: ObjectId, region: u32) -> bool {

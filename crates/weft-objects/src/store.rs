@@ -372,6 +372,25 @@ impl Store {
         Ok(map)
     }
 
+    /// The first of these regions that may hold anything; their end if none does. The first one of
+    /// them that is named holds something, or one close before it does.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub async fn next_region(&self, id: ObjectId, regions: Range<u32>) -> Result<u32> {
+        let Some(object) = self.0.objects.existing(id).await? else {
+            return Ok(regions.end);
+        };
+        let group = u64::from(regions.start) * REGION_BLOCKS / GROUP_BLOCKS;
+        let group = self.0.objects.next_group(&object, group)?;
+        let first = group * GROUP_BLOCKS;
+        if first * BLOCK_BYTES >= object.length() {
+            return Ok(regions.end);
+        }
+        let region = u32::try_from(first / REGION_BLOCKS).unwrap_or(u32::MAX);
+        Ok(region.clamp(regions.start, regions.end.max(regions.start)))
+    }
+
     /// Makes objects, and their removal, survive a power cut.
     ///
     /// # Errors
@@ -517,6 +536,11 @@ impl Store {
     /// The regions of one object that are in the list.
     pub fn dirty_regions(&self, id: ObjectId) -> Vec<Range<u32>> {
         self.0.modified.regions(id)
+    }
+
+    /// Those of these regions of one object that are in the list.
+    pub fn dirty_within(&self, id: ObjectId, regions: Range<u32>) -> Vec<Range<u32>> {
+        self.0.modified.dirty_within(id, regions)
     }
 
     /// Whether a region is in the list.

@@ -2,23 +2,15 @@
 //! may go. Pure; called by weft-data at the serving member.
 
 use crate::Now;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
-use weft_types::{ObjectId, REGION_BYTES};
-
-/// A region of an object: blocks `REGION_BYTES * index` and on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Region {
-    /// The object.
-    pub object: ObjectId,
-    /// Which region of it.
-    pub index: u32,
-}
+use weft_types::{ObjectId, REGION_BYTES, Region, Regions, Run};
 
 /// What is left to be compared and copied.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    todo: BTreeMap<ObjectId, BTreeSet<u32>>,
+    todo: BTreeMap<ObjectId, Regions>,
     regions: u64,
     done: u64,
     /// Regions are taken round: what was added behind the last one waits for the next round.
@@ -31,46 +23,55 @@ impl Plan {
         Plan::default()
     }
 
-    /// This region has to be compared (again).
-    pub fn add(&mut self, region: Region) {
-        let regions = self.todo.entry(region.object).or_default();
-        self.regions += u64::from(regions.insert(region.index));
+    /// These regions have to be compared (again).
+    pub fn add(&mut self, run: Run) {
+        let regions = self.todo.entry(run.object).or_default();
+        self.regions += count(&regions.missing(run.regions.clone()));
+        regions.insert(run.regions);
     }
 
     /// This region has still to be compared.
     pub fn contains(&self, region: Region) -> bool {
         self.todo
             .get(&region.object)
-            .is_some_and(|regions| regions.contains(&region.index))
+            .is_some_and(|regions| regions.contains(region.index))
+    }
+
+    /// Those of these regions that need not be compared (any more).
+    pub fn without(&self, run: &Run) -> Vec<Range<u32>> {
+        match self.todo.get(&run.object) {
+            Some(regions) => regions.missing(run.regions.clone()),
+            None => vec![run.regions.clone()],
+        }
     }
 
     /// The object is gone from both members.
     pub fn drop_object(&mut self, object: ObjectId) {
         if let Some(regions) = self.todo.remove(&object) {
-            self.regions -= regions.len() as u64;
+            self.regions -= regions.count();
         }
     }
 
-    /// The next region to compare; it stays in the plan until [`Plan::finished`]. Regions come in
-    /// order of object and index, round and round.
-    pub fn next_region(&mut self) -> Option<Region> {
+    /// The next region to compare and those that follow it; they stay in the plan until
+    /// [`Plan::finished`]. Asked again, it goes on at the region behind that one. Regions come in order
+    /// of object and index, round and round.
+    pub fn next_run(&mut self) -> Option<Run> {
         let next = match self.at {
             Some(at) => self.after(at).or_else(|| self.first()),
             None => self.first(),
         };
-        self.at = next;
+        self.at = next.as_ref().map(Run::first);
         next
     }
 
-    /// The region was made equal.
-    pub fn finished(&mut self, region: Region) {
-        if let Some(regions) = self.todo.get_mut(&region.object) {
-            if regions.remove(&region.index) {
-                self.regions -= 1;
-                self.done += 1;
-            }
+    /// The regions were made equal.
+    pub fn finished(&mut self, run: Run) {
+        if let Some(regions) = self.todo.get_mut(&run.object) {
+            let finished = count(&regions.remove(run.regions));
+            self.regions -= finished;
+            self.done += finished;
             if regions.is_empty() {
-                self.todo.remove(&region.object);
+                self.todo.remove(&run.object);
             }
         }
     }
@@ -90,26 +91,33 @@ impl Plan {
         self.done
     }
 
-    fn first(&self) -> Option<Region> {
-        let (&object, regions) = self.todo.iter().next()?;
-        let &index = regions.first()?;
-        Some(Region { object, index })
+    fn first(&self) -> Option<Run> {
+        first_of(self.todo.iter().next()?)
     }
 
-    fn after(&self, at: Region) -> Option<Region> {
+    fn after(&self, at: Region) -> Option<Run> {
         use std::ops::Bound::{Excluded, Unbounded};
-        if let Some(regions) = self.todo.get(&at.object)
-            && let Some(&index) = regions.range((Excluded(at.index), Unbounded)).next()
-        {
-            return Some(Region {
+        let behind = at.index.saturating_add(1)..u32::MAX;
+        let regions = self.todo.get(&at.object);
+        if let Some(rest) = regions.and_then(|regions| regions.first_within(behind)) {
+            return Some(Run {
                 object: at.object,
-                index,
+                regions: rest,
             });
         }
-        let (&object, regions) = self.todo.range((Excluded(at.object), Unbounded)).next()?;
-        let &index = regions.first()?;
-        Some(Region { object, index })
+        let behind = (Excluded(at.object), Unbounded);
+        first_of(self.todo.range(behind).next()?)
     }
+}
+
+fn first_of((&object, regions): (&ObjectId, &Regions)) -> Option<Run> {
+    let regions = regions.runs().first()?.clone();
+    Some(Run { object, regions })
+}
+
+fn count(runs: &[Range<u32>]) -> u64 {
+    let lengths = runs.iter().map(|run| u64::from(run.end - run.start));
+    lengths.sum()
 }
 
 /// The regions that an object of `length` bytes has.
@@ -226,6 +234,7 @@ impl Share {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
     use weft_types::Ino;
@@ -244,25 +253,30 @@ mod tests {
         }
     }
 
+    fn run(ino: u64, regions: Range<u32>) -> Run {
+        Run {
+            object: object(ino),
+            regions,
+        }
+    }
+
     #[test]
     fn regions_come_once_each_in_order_and_added_ones_again() {
         let mut plan = Plan::new();
         for (ino, index) in [(2, 5), (1, 3), (1, 1), (2, 5)] {
-            plan.add(region(ino, index));
+            plan.add(region(ino, index).run());
         }
         assert_eq!(plan.left(), 3);
         let mut seen = Vec::new();
-        while let Some(next) = plan.next_region() {
-            seen.push(next);
+        while let Some(next) = plan.next_run() {
+            seen.push(next.clone());
             plan.finished(next);
             if seen.len() == 2 {
-                plan.add(region(1, 1));
+                plan.add(region(1, 1).run());
             }
         }
-        assert_eq!(
-            seen,
-            [region(1, 1), region(1, 3), region(2, 5), region(1, 1)]
-        );
+        let all = [(1, 1), (1, 3), (2, 5), (1, 1)];
+        assert_eq!(seen, all.map(|(ino, index)| region(ino, index).run()));
         assert!(plan.is_empty());
         assert_eq!(plan.done(), 4);
     }
@@ -270,14 +284,34 @@ mod tests {
     #[test]
     fn a_region_that_cannot_be_finished_does_not_stop_the_others() {
         let mut plan = Plan::new();
-        plan.add(region(1, 0));
-        plan.add(region(2, 0));
-        assert_eq!(plan.next_region(), Some(region(1, 0)));
-        assert_eq!(plan.next_region(), Some(region(2, 0)));
-        assert_eq!(plan.next_region(), Some(region(1, 0)));
+        plan.add(run(1, 0..1));
+        plan.add(run(2, 0..3));
+        assert_eq!(plan.next_run(), Some(run(1, 0..1)));
+        assert_eq!(plan.next_run(), Some(run(2, 0..3)));
+        assert_eq!(plan.next_run(), Some(run(2, 1..3)));
+        plan.finished(run(2, 1..3));
+        assert_eq!(plan.next_run(), Some(run(1, 0..1)));
         plan.drop_object(object(1));
-        assert_eq!(plan.next_region(), Some(region(2, 0)));
-        assert_eq!(plan.left(), 1);
+        assert_eq!(plan.next_run(), Some(run(2, 0..1)));
+        assert_eq!((plan.left(), plan.done()), (1, 2));
+    }
+
+    #[test]
+    fn regions_that_follow_one_another_are_planned_as_one() {
+        let mut plan = Plan::new();
+        let end = 16 << 20;
+        plan.add(run(1, 0..end));
+        plan.add(run(1, 7..9));
+        assert_eq!(plan.left(), u64::from(end));
+        plan.finished(run(1, 5..9));
+        assert_eq!(plan.next_run(), Some(run(1, 0..5)));
+        assert_eq!(plan.next_run(), Some(run(1, 1..5)));
+        assert!(plan.contains(region(1, 4)) && !plan.contains(region(1, 8)));
+        assert_eq!(plan.without(&run(1, 3..12)), [5..9]);
+        assert_eq!(plan.without(&run(2, 3..12)), [3..12]);
+        plan.finished(run(1, 0..end));
+        assert!(plan.is_empty() && plan.next_run().is_none());
+        assert_eq!(plan.done(), u64::from(end));
     }
 
     #[test]

@@ -5,10 +5,12 @@
 mod layout;
 mod map;
 mod names;
+mod regions;
 
 pub use layout::{Piece, StripeMap, pieces};
 pub use map::{FixedMap, FixedSet};
 pub use names::{COOKIE_BITS, SHARDS_MAX, name_hash, shard_of_hash};
+pub use regions::{Region, Regions, Run};
 
 use std::fmt;
 

@@ -262,6 +262,14 @@ impl FileDriver for SimFile {
     fn len(&self) -> io::Result<u64> {
         self.with_file(|file| file.length)
     }
+
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        self.with_file(|file| {
+            let next = file.pages.range(offset / PAGE..).next();
+            next.map_or(file.length, |(&index, _)| index * PAGE)
+                .max(offset)
+        })
+    }
 }
 
 impl Drop for SimFile {
