@@ -120,7 +120,7 @@ async fn scrub(node: &Rc<Node>) {
                     }
                 }
                 done += scrubbed.bytes;
-                let left = total.saturating_sub(done);
+                let left = total.saturating_sub(done + cursor.passed());
                 pace(node, &mut bucket, scrubbed.bytes, done, left).await;
             }
             Ok(None) => break,

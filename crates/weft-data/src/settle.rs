@@ -166,7 +166,7 @@ pub(crate) async fn settle_all(node: &Rc<Node>, epoch: Epoch, mut run: Run, mann
             Err(Unsettled::Stale | Unsettled::Lost) => return,
             Err(error) => {
                 if error != Unsettled::Unconfirmed {
-                    tracing::warn!(%object, region, ?error, "a region could not be made equal");
+                    tracing::warn!(%object, region, ?error, "a region cannot be made equal now");
                 }
                 run.regions.start += 1;
             }

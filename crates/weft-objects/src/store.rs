@@ -99,6 +99,14 @@ pub struct Space {
 pub struct ScrubCursor {
     object: Option<ObjectId>,
     region: u32,
+    passed: u64,
+}
+
+impl ScrubCursor {
+    /// Bytes of regions that it has passed by, for they hold nothing.
+    pub fn passed(&self) -> u64 {
+        self.passed
+    }
 }
 
 /// One step of a scrub.
@@ -632,21 +640,25 @@ impl Store {
     // ---- scrubbing ----
 
     /// Where the next step of a scrub looks, so that the caller can lock that region; `None` behind
-    /// the last object, and the cursor is at the start again.
+    /// the last object, and the cursor is at the start again. Regions that hold nothing are passed by.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub async fn scrub_next(&self, cursor: &mut ScrubCursor) -> Result<Option<(ObjectId, u32)>> {
         loop {
             if let Some(id) = cursor.object {
-                let length = self.length(id).await?;
-                if u64::from(cursor.region) * REGION_BYTES < length {
-                    return Ok(Some((id, cursor.region)));
+                let end = regions_of(0, self.length(id).await?).end.max(cursor.region);
+                let next = self.next_region(id, cursor.region..end).await?;
+                cursor.passed += u64::from(next - cursor.region) * REGION_BYTES;
+                cursor.region = next;
+                if next < end {
+                    return Ok(Some((id, next)));
                 }
             }
             cursor.region = 0;
             cursor.object = self.0.objects.after(cursor.object, 1).first().copied();
             if cursor.object.is_none() {
+                *cursor = ScrubCursor::default();
                 return Ok(None);
             }
         }

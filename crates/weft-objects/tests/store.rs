@@ -439,6 +439,37 @@ fn more_objects_than_files_kept_open() {
 }
 
 #[test]
+fn long_holes_are_passed_by() {
+    with_dir(|env, dir| async move {
+        let store = open(&env, &dir).await;
+        let far = 1 << 40;
+        for at in [0, far] {
+            write(&store, object(1), at, b"data").await;
+        }
+        write(&store, object(2), 0, b"data").await;
+        let region = (far >> 20) as u32;
+        let end = u32::MAX;
+        assert_eq!(store.next_region(object(1), 0..end).await.unwrap(), 0);
+        // What shares a checksum page with data may be looked at, too.
+        let next = store.next_region(object(1), 9..end).await.unwrap();
+        assert!((region - 2..=region).contains(&next), "{next}");
+        assert_eq!(store.next_region(object(1), 9..20).await.unwrap(), 20);
+        let behind = region + 3..end;
+        assert_eq!(store.next_region(object(1), behind).await.unwrap(), end);
+        assert_eq!(store.next_region(object(3), 4..9).await.unwrap(), 9);
+        let mut cursor = ScrubCursor::default();
+        let (mut steps, mut read) = (0, 0);
+        let mut passed = 0;
+        while let Some(scrubbed) = store.scrub_step(&mut cursor).await.unwrap() {
+            (steps, read) = (steps + 1, read + scrubbed.bytes);
+            passed = cursor.passed();
+        }
+        assert!(steps < 10 && read < 8 << 20, "{steps} steps, {read} bytes");
+        assert!(passed > far - (8 << 20) && passed < far, "{passed}");
+    });
+}
+
+#[test]
 fn filling_makes_an_object_equal_to_its_twin() {
     with_dir(|env, dir| async move {
         let id = object(5);

@@ -19,8 +19,9 @@ const PORT: u16 = 2049;
 const UP_PATIENCE: Duration = Duration::from_secs(30);
 /// Data servers of figure 3.
 const SERVERS: usize = 4;
-/// As many as are not the limit of four gateways: each byte comes to two of them.
-pub const SERVERS_MANY: usize = 8;
+/// As many as are not the limit of four gateways: each byte comes to two of them, so that eight would be
+/// used to the full.
+pub const SERVERS_MANY: usize = 16;
 
 /// Figure 3 behind links.
 ///
