@@ -22,14 +22,32 @@ const SERVERS: usize = 4;
 /// As many as are not the limit of four gateways: each byte comes to two of them, so that eight would be
 /// used to the full.
 pub const SERVERS_MANY: usize = 16;
+/// Two by each of four gateways: while one waits for its COMMIT, the other writes.
+const CLIENTS_MANY: usize = 8;
+
+/// How many of each kind a bed has.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Data servers.
+    pub servers: usize,
+    /// Gateways.
+    pub gateways: usize,
+    /// Clients, dealt to the gateways in turn.
+    pub clients: usize,
+}
 
 /// Figure 3 behind links.
 ///
 /// # Errors
 /// If no bed can be made, or a client fails.
 pub fn files(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outcome {
-    let mut bed = bed(options, weft)?;
-    let behind = Behind::start(&mut bed, weft, "files", (SERVERS, CLIENTS))?;
+    let size = Size {
+        servers: SERVERS,
+        gateways: CLIENTS,
+        clients: CLIENTS,
+    };
+    let mut bed = bed(options, weft, size)?;
+    let behind = Behind::start(&mut bed, weft, "files", size)?;
     for files in &options.files {
         let amount = options.amount(*files);
         let took = behind.write(&bed, &format!("files-{files}"), amount)?;
@@ -42,23 +60,31 @@ pub fn files(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outc
     behind.stop(&mut bed)
 }
 
-/// What four clients write in all by 1, 2 and 4 gateways.
+/// What eight clients write in all by 1, 2 and 4 gateways.
 ///
 /// # Errors
 /// As [`files`].
 pub fn gateways(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outcome {
-    let mut bed = bed(options, weft)?;
-    let amount = options.amount(4);
+    let mut size = Size {
+        servers: SERVERS_MANY,
+        gateways: CLIENTS,
+        clients: CLIENTS_MANY,
+    };
+    let mut bed = bed(options, weft, size)?;
     let mut alone = None;
     for gateways in [1, 2, 4] {
         let name = format!("by-{gateways}");
-        let behind = Behind::start(&mut bed, weft, &name, (SERVERS_MANY, gateways))?;
+        size.gateways = gateways;
+        // More by more, so that all take as long and begin and end weigh the same.
+        let mut amount = options.amount(4 * gateways as u64);
+        amount.bytes *= gateways as u64;
+        let behind = Behind::start(&mut bed, weft, &name, size)?;
         let took = behind.write(&bed, &name, amount);
         behind.stop(&mut bed)?;
-        let rate = amount.bytes as f64 * CLIENTS as f64 / took?.as_secs_f64() / 1e6;
+        let rate = amount.bytes as f64 * CLIENTS_MANY as f64 / took?.as_secs_f64() / 1e6;
         println!("behind links, {gateways} gateways: {rate:.1} MB/s");
         let figure = format!(
-            "4 clients write, by gateways, behind links of {}",
+            "8 clients write, by gateways, behind links of {}",
             options.rate
         );
         let case = format!("{gateways} gateways");
@@ -72,10 +98,11 @@ pub fn gateways(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> O
     Ok(())
 }
 
-fn bed(options: &DnfspOptions, weft: &Path) -> Result<Bed, String> {
+fn bed(options: &DnfspOptions, weft: &Path, size: Size) -> Result<Bed, String> {
     let dir = options.dir.as_deref();
-    let (mut bed, _) = bed_of(dir, Some(weft), options.rate, [SERVERS_MANY, CLIENTS])?;
-    for gateway in 0..CLIENTS {
+    let many = [size.servers, size.clients];
+    let (mut bed, _) = bed_of(dir, Some(weft), options.rate, many)?;
+    for gateway in 0..size.gateways {
         bed.add(&format!("g{gateway}"), Some(options.rate))?;
     }
     Ok(bed)
@@ -84,25 +111,22 @@ fn bed(options: &DnfspOptions, weft: &Path) -> Result<Bed, String> {
 /// A cluster, with gateways in nodes of their own.
 pub struct Behind {
     cluster: Cluster,
-    gateways: usize,
+    size: Size,
 }
 
 impl Behind {
-    /// Starts the cluster, with so many servers, and so many gateways.
+    /// Starts the cluster with its gateways.
     ///
     /// # Errors
     /// If something does not come up.
-    pub fn start(
-        bed: &mut Bed,
-        weft: &Path,
-        name: &str,
-        (servers, gateways): (usize, usize),
-    ) -> Result<Behind, String> {
-        let nodes: Vec<String> = (0..servers).map(|server| format!("s{server}")).collect();
+    pub fn start(bed: &mut Bed, weft: &Path, name: &str, size: Size) -> Result<Behind, String> {
+        let nodes: Vec<String> = (0..size.servers)
+            .map(|server| format!("s{server}"))
+            .collect();
         let seats = Seat::pairs(&nodes);
         let cluster = Cluster::start(bed, weft, name, "meta", &seats, false, true)?;
-        let behind = Behind { cluster, gateways };
-        for gateway in 0..gateways {
+        let behind = Behind { cluster, size };
+        for gateway in 0..size.gateways {
             behind.start_gateway(bed, weft, &format!("g{gateway}"))?;
         }
         Ok(behind)
@@ -131,7 +155,7 @@ impl Behind {
     /// # Errors
     /// If something does not end.
     pub fn stop(self, bed: &mut Bed) -> Outcome {
-        for gateway in 0..self.gateways {
+        for gateway in 0..self.size.gateways {
             bed.end(&format!("g{gateway}"), false)?;
         }
         self.cluster.stop(bed)
@@ -149,13 +173,13 @@ impl Behind {
     ) -> Result<Vec<Client>, String> {
         let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
         let start = |client: usize| {
-            let gateway = bed.address(&format!("g{}", client % self.gateways))?;
+            let gateway = bed.address(&format!("g{}", client % self.size.gateways))?;
             let mut command = bed.command(&format!("c{client}"), &own)?;
             command.args(["bench", bench, "--gateway", &format!("{gateway}:{PORT}")]);
             command.args(arguments(client));
             Client::start(command)
         };
-        (0..CLIENTS).map(start).collect()
+        (0..self.size.clients).map(start).collect()
     }
 
     /// All clients write at the same time, each by its gateway; the time of the slowest.

@@ -104,7 +104,7 @@ enum Part {
     Files,
     /// Figure 3 behind links of a rate. As root.
     Links,
-    /// What four clients write in all by 1, 2 and 4 gateways, behind links. As root.
+    /// What eight clients write in all by 1, 2 and 4 gateways, behind links. As root.
     Gateways,
     /// Figure 3, and one large file, beside the mount and beside NFS-Ganesha over the mount.
     Ganesha,

@@ -2,7 +2,7 @@
 //! slow that they are the limit, as the gateways themselves would be where each has a machine of its own; here all of
 //! them share one.
 
-use super::links::{Behind, SERVERS_MANY, patiently};
+use super::links::{Behind, SERVERS_MANY, Size, patiently};
 use super::nfs::{Client, Export};
 use super::{BENCH, CLIENTS, DnfspOptions};
 use crate::bench::bed_of;
@@ -37,7 +37,12 @@ pub fn run(options: &DnfspOptions, weft: &Path, lines: &mut Vec<Line>) -> Outcom
     let mut alone = [None; OPERATIONS.len()];
     for gateways in [1, 2, 4] {
         let name = format!("operations-by-{gateways}");
-        let behind = Behind::start(&mut bed, weft, &name, (SERVERS_MANY, gateways))?;
+        let size = Size {
+            servers: SERVERS_MANY,
+            gateways,
+            clients: CLIENTS,
+        };
+        let behind = Behind::start(&mut bed, weft, &name, size)?;
         let measured = measure(&behind, &bed, &name, options.calls);
         behind.stop(&mut bed)?;
         for ((operation, rate), first) in OPERATIONS.iter().zip(measured?).zip(&mut alone) {
