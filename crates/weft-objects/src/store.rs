@@ -386,6 +386,9 @@ impl Store {
     /// # Errors
     /// [`Error::Io`].
     pub async fn next_region(&self, id: ObjectId, regions: Range<u32>) -> Result<u32> {
+        if regions.is_empty() {
+            return Ok(regions.end);
+        }
         let Some(object) = self.0.objects.existing(id).await? else {
             return Ok(regions.end);
         };
@@ -396,7 +399,7 @@ impl Store {
             return Ok(regions.end);
         }
         let region = u32::try_from(first / REGION_BLOCKS).unwrap_or(u32::MAX);
-        Ok(region.clamp(regions.start, regions.end.max(regions.start)))
+        Ok(region.clamp(regions.start, regions.end))
     }
 
     /// Makes objects, and their removal, survive a power cut.
