@@ -719,7 +719,15 @@ impl Core {
                 ino: node.ino,
                 generation: layout.generation,
             };
-            total += self.pairs.map(self, object, 0, u64::MAX).await?.allocated;
+            let mut from = 0;
+            loop {
+                let map = self.pairs.map(self, object, (from, u64::MAX), 0).await?;
+                total += map.allocated;
+                match map.data.last() {
+                    Some(last) if map.more && last.end > from => from = last.end,
+                    _ => break,
+                }
+            }
         }
         let state = node.state.borrow();
         Ok(total + state.buffer.waiting.bytes() + state.buffer.flying.bytes())
@@ -750,35 +758,68 @@ impl Core {
         if offset >= size {
             return Err(Errno(libc::ENXIO));
         }
+        if whence == Seek::Data {
+            let found = self.first_data(node, &layout, (offset, size), trim).await?;
+            return found.ok_or(Errno(libc::ENXIO));
+        }
         let mut at = offset;
         // Window by window, so that a large file is not mapped at once.
         let window = layout.map.unit() * layout.map.pairs().len() as u64 * 64;
         while at < size {
             let end = size.min((at / window + 1) * window);
             let data = self.data_ranges(node, &layout, at, end, trim).await?;
-            let found = match whence {
-                Seek::Data => data.iter().find(|r| r.1 > at).map(|r| r.0.max(at)),
-                Seek::Hole => {
-                    let mut hole = at;
-                    for (from, to) in &data {
-                        if *from > hole {
-                            break;
-                        }
-                        hole = hole.max(*to);
-                    }
-                    (hole < end).then_some(hole)
+            let mut hole = at;
+            for (from, to) in &data {
+                if *from > hole {
+                    break;
                 }
-            };
-            if let Some(found) = found {
-                return Ok(found.min(size));
+                hole = hole.max(*to);
+            }
+            if hole < end {
+                return Ok(hole);
             }
             at = end;
         }
-        match whence {
-            // Every file ends with a hole.
-            Seek::Hole => Ok(size),
-            Seek::Data => Err(Errno(libc::ENXIO)),
+        // Every file ends with a hole.
+        Ok(size)
+    }
+
+    /// Where the first data is in `start..end`, if there is any: a question to each pair, however long the
+    /// holes are.
+    async fn first_data(
+        self: &Rc<Self>,
+        node: &Node,
+        layout: &FileLayout,
+        (start, end): (u64, u64),
+        trim: u64,
+    ) -> Result<Option<u64>> {
+        let mut first = {
+            let state = node.state.borrow();
+            let (waiting, flying) = (&state.buffer.waiting, &state.buffer.flying);
+            let buffered = [waiting, flying].map(|held| held.ranges(start).next());
+            // File systems tell holes by blocks.
+            let begins = buffered
+                .into_iter()
+                .flatten()
+                .map(|(from, _)| from - from % BLOCK_BYTES);
+            begins.min().map_or(end, |from| from.max(start))
+        };
+        for (index, pair) in layout.map.pairs().iter().enumerate() {
+            let object = Object {
+                pair: pair.0,
+                ino: node.ino,
+                generation: layout.generation,
+            };
+            let from = layout.map.object_length(index, start);
+            let to = layout.map.object_length(index, first.min(trim).max(start));
+            if from < to {
+                let map = self.pairs.map(self, object, (from, to), 1).await?;
+                if let Some(range) = map.data.first() {
+                    first = first.min(layout.map.file_offset(index, range.start));
+                }
+            }
         }
+        Ok((first < end).then_some(first))
     }
 
     /// Where data is in `start..end`, in order, joined where it touches.
@@ -811,7 +852,7 @@ impl Core {
             let mut from = layout.map.object_length(index, start);
             let to = layout.map.object_length(index, held.max(start));
             while from < to {
-                let map = self.pairs.map(self, object, from, to).await?;
+                let map = self.pairs.map(self, object, (from, to), 0).await?;
                 for range in &map.data {
                     let mut at = range.start;
                     while at < range.end {

@@ -255,8 +255,8 @@ impl Pairs {
         &self,
         core: &Rc<Core>,
         object: Object,
-        start: u64,
-        end: u64,
+        (start, end): (u64, u64),
+        max: u32,
     ) -> Result<MapReply, Errno> {
         let (pair, with) = (self.pair(object.pair), core.session_of(object.ino));
         let attempt = async {
@@ -268,6 +268,7 @@ impl Pairs {
                     object: Some(object.name()),
                     start,
                     end,
+                    max,
                 };
                 let session = with.id();
                 let member = pair.current().0;

@@ -123,16 +123,24 @@ pub(crate) fn on_map(node: &Rc<Node>, request: Request) {
             node.not_ahead(|side, now| side.admits(pair, epoch, now))
                 .await?;
             let end = message.end.max(message.start);
+            let max = match message.max as usize {
+                0 => MAP_RANGES_MAX,
+                max => max.min(MAP_RANGES_MAX),
+            };
             let held = ticket(&node, object, message.start, end);
             held.granted().await;
             let now = node.now();
             let state = node.side.borrow().admits(pair, epoch, now)?;
             let map = node
                 .store
-                .map(object, message.start, end, MAP_RANGES_MAX)
+                .map(object, message.start, end, max)
                 .await
                 .map_err(|error| node.store_failed(error))?;
-            let lost = node.store.lost_within(object, message.start..end).is_some();
+            let told = match map.data.last() {
+                Some(last) if map.more => message.start..last.end,
+                _ => message.start..end,
+            };
+            let lost = node.store.lost_within(object, told).is_some();
             Ok((map, state, lost))
         };
         match mapped.await {

@@ -85,6 +85,7 @@ async fn map(
         object: Some(name(object)),
         start: range.start,
         end: range.end,
+        max: 0,
     };
     connection.call(&request, Payload::none()).await.unwrap().0
 }

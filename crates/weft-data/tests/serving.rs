@@ -110,6 +110,7 @@ fn several_extents_and_a_map() {
             object: request.object,
             start: 0,
             end: u64::MAX,
+            max: 0,
         };
         let (map, _) = zero.call(&map, Payload::none()).await.unwrap();
         assert_eq!(map.length, 49_152);

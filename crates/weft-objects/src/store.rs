@@ -45,7 +45,7 @@ pub struct Map {
     /// Written byte ranges within what was asked for, ascending; by whole blocks, cut at the
     /// object's end.
     pub data: Vec<Range<u64>>,
-    /// There are ranges behind the last one: ask again from its end.
+    /// There may be ranges behind the last one, or more of it: ask again from its end.
     pub more: bool,
     /// Highest byte written + 1 of the whole object.
     pub length: u64,
@@ -355,6 +355,11 @@ impl Store {
         let end = end.min(length);
         let mut at = start;
         while at < end {
+            // Not on through all of a long last range: who asks for few wants to know where they begin.
+            if map.data.len() >= max {
+                map.more = true;
+                return Ok(map);
+            }
             let group = at / BLOCK_BYTES / GROUP_BLOCKS;
             let group = self.0.objects.next_group(&object, group)?;
             for run in self.0.objects.written(&object, group).await? {

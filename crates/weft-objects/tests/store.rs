@@ -325,7 +325,7 @@ fn a_map_shows_data_and_skips_large_holes() {
             (far + 10, 5 * 4096, false)
         );
         let map = store.map(id, 50, u64::MAX, 2).await.unwrap();
-        assert_eq!(map.data, [50..4096, GROUP - 4096..GROUP + 2 * 4096]);
+        assert_eq!(map.data, [50..4096, GROUP - 4096..GROUP], "and on, perhaps");
         assert!(map.more);
         store.punch(id, &[0..far]).await.unwrap();
         let map = store.map(id, 0, u64::MAX, 100).await.unwrap();

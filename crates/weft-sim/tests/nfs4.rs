@@ -1029,6 +1029,41 @@ fn listings_come_in_pages_with_attributes() {
 }
 
 #[test]
+fn a_hole_of_many_pib_is_not_gone_through() {
+    in_world(68, async |world| {
+        let (_group, _servers, [gate, _]) = cluster(&world).await;
+        let nfs = Nfs4::to(&world, &gate, 0, "one").await;
+        let root = nfs.walk(&[]).await.unwrap();
+        let (file, state) = nfs.make(&root, "f").await;
+        const MIB: u64 = 1 << 20;
+        let bytes = vec![7; 4096];
+        nfs.write(&file, &state, MIB, &bytes).await.unwrap();
+        let far = OP_ALLOCATE(ALLOCATE4args {
+            aa_stateid: state.clone(),
+            aa_offset: 1 << 58,
+            aa_length: MIB,
+        });
+        nfs.does(vec![put(&file), far]).await.unwrap();
+        let before = world.now();
+        let size = (1 << 58) + MIB;
+        for (sa_offset, found) in [(0, (MIB, false)), (2 * MIB, (size, true))] {
+            let seek = OP_SEEK(SEEK4args {
+                sa_stateid: state.clone(),
+                sa_offset,
+                sa_what: data_content4::NFS4_CONTENT_DATA,
+            });
+            match &nfs.does(vec![put(&file), seek]).await.unwrap()[..] {
+                [_, nfs_resop4::OP_SEEK(SEEK4res::NFS4_OK(said))] => {
+                    assert_eq!((said.sr_offset, said.sr_eof), found);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(world.now() - before < SECOND);
+    });
+}
+
+#[test]
 fn holes_copies_and_attributes_of_users() {
     in_world(67, async |world| {
         let (_group, _servers, [first, second]) = cluster(&world).await;

@@ -162,6 +162,7 @@ async fn stripes_of(
                 }),
                 start: piece.object_offset,
                 end: piece.object_offset + piece.length,
+                max: 0,
             };
             if let Ok(map) = tool.call(&request).await {
                 dstatus = Some(map.dstatus);
