@@ -533,6 +533,12 @@ impl Client {
         Ok(written.length)
     }
 
+    /// A file that is open here has lost its last name, as far as this client was told: what it takes on the servers is
+    /// kept until it is closed.
+    pub fn is_orphan(&self, ino: u64) -> bool {
+        self.0.is_orphan(ino)
+    }
+
     /// How a file was opened; None if the handle is none.
     pub fn opened(&self, handle: HandleId) -> Option<OpenFlags> {
         self.0.handles.file(handle).ok().map(|file| file.flags)

@@ -103,6 +103,12 @@ impl Core {
         Ok(handle)
     }
 
+    /// A file has no name any more, and is there because it is open here, or because others have it open as well.
+    pub fn is_orphan(&self, ino: u64) -> bool {
+        let node = self.nodes.get(ino);
+        node.is_some_and(|node| node.state.borrow().orphan)
+    }
+
     /// Takes a handle out; the last one of an unlinked file tells the server.
     pub fn close_handle(self: &Rc<Self>, id: HandleId) -> Option<Rc<FileHandle>> {
         let (handle, is_last) = self.handles.remove_file(id)?;

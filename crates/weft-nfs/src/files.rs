@@ -13,6 +13,9 @@ use weft_xdr::nfs3::nfsstat3;
 
 /// A file that nobody has asked for so long is closed.
 const IDLE: Duration = Duration::from_secs(10);
+/// One that has no name any more, already after this long: its bytes take room, and only who goes on reading or writing
+/// it misses it.
+const ORPHAN_IDLE: Duration = Duration::from_secs(1);
 /// How often it is looked which.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Open files at most: beyond, those that have been idle longest are closed earlier.
@@ -205,21 +208,25 @@ impl Files {
             .collect();
         idle.sort_unstable();
         let too_many = open.len().saturating_sub(FILES_MAX);
-        let is_due = |at: usize, since: Mono| at < too_many || now.since(since) >= IDLE;
+        let patience = |ino| match self.client.is_orphan(ino) {
+            true => ORPHAN_IDLE,
+            false => IDLE,
+        };
+        let is_due = |at: usize, (since, ino)| at < too_many || now.since(since) >= patience(ino);
         let due = idle.into_iter().enumerate();
-        due.filter(|(at, (since, _))| is_due(*at, *since))
+        due.filter(|(at, one)| is_due(*at, *one))
             .map(|(_, (_, ino))| ino)
             .collect()
     }
 
     /// What was written to a file is on its servers before it is closed: only so an error of that is known as one of
-    /// what clients have not committed.
+    /// what clients have not committed. Nobody can commit what has no name, or miss it.
     async fn close_idle(&self) {
         for ino in self.idle() {
             let Some(file) = self.open.borrow().get(&ino).cloned() else {
                 continue;
             };
-            if file.is_dirty.get() {
+            if file.is_dirty.get() && !self.client.is_orphan(ino) {
                 let using = self.take(&file);
                 if let Err(status) = self.sync(&using).await {
                     tracing::warn!(

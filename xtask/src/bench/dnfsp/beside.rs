@@ -57,7 +57,7 @@ pub fn run(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome 
         options,
         &systems,
         "4 clients write, beside Ganesha",
-        "beside",
+        Some(&mount),
     )?;
     for round in 0..options.rounds {
         for (system, ways) in &systems {

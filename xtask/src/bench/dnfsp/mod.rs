@@ -182,9 +182,9 @@ fn files(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome {
     let by_gateways = by_gateways.map(|address| Way::Nfs(Export::of_gateway(address)));
     let mut systems: Vec<(&str, Vec<Way>)> = vec![(GATEWAYS, by_gateways.collect())];
     if is_mounted {
-        systems.push(("mount", vec![Way::Mount(mount); CLIENTS]));
+        systems.push(("mount", vec![Way::Mount(mount.clone()); CLIENTS]));
     }
-    let lines = figure_3(options, &systems, FIGURE_3, "alone")?;
+    let lines = figure_3(options, &systems, FIGURE_3, is_mounted.then_some(&mount))?;
     cluster.down()?;
     let medians = report::medians(lines);
     draw(options, &systems, &medians, "figure-3.svg")?;
@@ -192,20 +192,24 @@ fn files(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome {
     Ok(())
 }
 
-/// All systems in turns, with each number of files. `run` tells directories of one run from those of others.
+/// All systems in turns, with each number of files. What was written is removed on the mount, if there is one, or rounds
+/// would fill the disk.
 fn figure_3(
     options: &DnfspOptions,
     systems: &[(&str, Vec<Way>)],
     figure: &str,
-    run: &str,
+    mount: Option<&Path>,
 ) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for round in 0..options.rounds {
         for files in &options.files {
             let amount = options.amount(*files);
             for (system, ways) in systems {
-                let name = format!("{run}-{}-{round}-{files}", system.replace(' ', "-"));
+                let name = format!("{}-{round}-{files}", system.replace(' ', "-"));
                 let seconds = write(ways, &name, amount)?.as_secs_f64();
+                if let Some(mount) = mount {
+                    remove(mount, &name, ways.len())?;
+                }
                 println!("{system}, {files} files: {seconds:.3} s");
                 let case = format!("{files}{FILES_EACH}");
                 lines.push(Line::of(BENCH, system, figure, &case, seconds, "s"));
@@ -213,6 +217,16 @@ fn figure_3(
         }
     }
     Ok(lines)
+}
+
+/// The directories of as many clients, on a mount. Their bytes may be on disk for a moment longer.
+fn remove(mount: &Path, name: &str, clients: usize) -> Outcome {
+    for number in 0..clients {
+        let directory = mount.join(writers::directory(name, number));
+        std::fs::remove_dir_all(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+    }
+    Ok(())
 }
 
 /// The figures, and each time of many files beside that of the first number of files.

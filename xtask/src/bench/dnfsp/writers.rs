@@ -43,8 +43,13 @@ pub enum Way {
     Mount(PathBuf),
 }
 
-/// All clients begin at the same time; how long the slowest takes until all is kept. Each has a new directory of this
-/// name, with its number behind.
+/// Of a client, in a run of this name.
+pub fn directory(name: &str, client: usize) -> String {
+    format!("{name}-{client}")
+}
+
+/// All clients begin at the same time; how long the slowest takes until all is kept. Each has a new directory of its own
+/// ([`directory`]).
 ///
 /// # Errors
 /// What a client was told.
@@ -55,7 +60,7 @@ pub fn write(ways: &[Way], name: &str, amount: Amount) -> Result<Duration, Strin
             .iter()
             .enumerate()
             .map(|(number, way)| {
-                let (ready, name) = (&ready, format!("{name}-{number}"));
+                let (ready, name) = (&ready, directory(name, number));
                 scope.spawn(move || match way {
                     Way::Nfs(export) => by_nfs(export, &name, amount, || {
                         ready.wait();
