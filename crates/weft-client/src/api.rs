@@ -533,8 +533,8 @@ impl Client {
         Ok(written.length)
     }
 
-    /// A file that is open here has lost its last name, as far as this client was told: what it takes on the servers is
-    /// kept until it is closed.
+    /// A file is open here, and kept on the servers until it is closed, because its last name went. It may have it still:
+    /// the service asks before it takes the name away, and that may be refused then.
     pub fn is_orphan(&self, ino: u64) -> bool {
         self.0.is_orphan(ino)
     }

@@ -103,7 +103,7 @@ impl Core {
         Ok(handle)
     }
 
-    /// A file has no name any more, and is there because it is open here, or because others have it open as well.
+    /// The service keeps a file because it is open here: its last name has gone, or was about to when that was asked.
     pub fn is_orphan(&self, ino: u64) -> bool {
         let node = self.nodes.get(ino);
         node.is_some_and(|node| node.state.borrow().orphan)

@@ -13,7 +13,7 @@ use weft_xdr::nfs3::nfsstat3;
 
 /// A file that nobody has asked for so long is closed.
 const IDLE: Duration = Duration::from_secs(10);
-/// One that has no name any more, already after this long: its bytes take room, and only who goes on reading or writing
+/// One that has lost its last name, already after this long: its bytes take room, and only who goes on reading or writing
 /// it misses it.
 const ORPHAN_IDLE: Duration = Duration::from_secs(1);
 /// How often it is looked which.
@@ -220,13 +220,13 @@ impl Files {
     }
 
     /// What was written to a file is on its servers before it is closed: only so an error of that is known as one of
-    /// what clients have not committed. Nobody can commit what has no name, or miss it.
+    /// what clients have not committed.
     async fn close_idle(&self) {
         for ino in self.idle() {
             let Some(file) = self.open.borrow().get(&ino).cloned() else {
                 continue;
             };
-            if file.is_dirty.get() && !self.client.is_orphan(ino) {
+            if file.is_dirty.get() {
                 let using = self.take(&file);
                 if let Err(status) = self.sync(&using).await {
                     tracing::warn!(
