@@ -8,11 +8,11 @@
 //! say while a lease covers it, not at all otherwise.
 
 use crate::abi::{self, Call, Header, LockIn, Out, SetattrIn, fattr};
-use crate::device::{DATA_MAX, Request, Writer};
+use crate::device::{DATA_MAX, Request};
 use crate::errno;
-use crate::groups;
 use crate::holds::{Hold, Locks, PAGE};
 use crate::invalidate::KernelCache;
+use crate::kernel::Kernel;
 use crate::metrics::Metrics;
 use crate::translate::*;
 use bytes::Bytes;
@@ -71,7 +71,7 @@ const WANTED: u64 = abi::init::ASYNC_READ
 pub struct Face {
     env: Env,
     client: Client,
-    writer: Writer,
+    writer: Rc<dyn Kernel>,
     kernel: Rc<KernelCache>,
     metrics: Rc<Metrics>,
     /// Seconds for which the kernel may keep what a lease covers.
@@ -100,7 +100,7 @@ impl Face {
     pub fn new(
         env: Env,
         client: Client,
-        writer: Writer,
+        writer: Rc<dyn Kernel>,
         kernel: Rc<KernelCache>,
         metrics: Rc<Metrics>,
         cache_seconds: u64,
@@ -354,7 +354,7 @@ impl Face {
         };
         match operation(cred.clone()).await {
             Err(denied) if errno::is_denial(denied) && header.uid != 0 => {
-                cred.groups = groups::of_thread(header.pid);
+                cred.groups = self.writer.groups_of(header.pid);
                 if cred.groups.is_empty() {
                     return Err(denied);
                 }

@@ -10,15 +10,16 @@
 //!   directory, perhaps held by an operation that waits for us. Kernels without epochs get names
 //!   that are valid for no time at all.
 //! - attributes and pages of an inode: waits for pages that are locked for a read or a write, which
-//!   wait for the client, so it runs on threads of its own; and leaves out what such requests hold
-//!   ([`Hold`]), which may themselves wait for the lease that is given back.
+//!   wait for the client, so it never runs on the client's thread ([`Kernel::invalidate_inode`]); and
+//!   leaves out what such requests hold ([`Hold`]), which may themselves wait for the lease that is
+//!   given back.
 //! - an inode that the kernel has been told of but has not made yet (the answer is on its way
 //!   through the caller's thread): it cannot be found to be invalidated. Then the epoch moves, so
 //!   that its names are looked up again, and it is invalidated when it is first opened.
 
-use crate::device::Writer;
 use crate::fills::Fills;
 use crate::holds::{FOLIO_MAX, Hold, Holds, PAGE, Split};
+use crate::kernel::{Kernel, Runner};
 use futures_util::FutureExt;
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 use std::cell::{Cell, RefCell};
@@ -26,22 +27,9 @@ use std::io;
 use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use weft_types::{FixedMap, FixedSet};
-
-/// Threads that wait for the kernel, at first.
-const THREADS: usize = 8;
-
-/// One more is started whenever one is found to wait for pages that a request holds: such a wait
-/// may end only with another invalidation. Beyond this the others wait for it, at worst until the
-/// session's term.
-const THREADS_MAX: usize = 128;
-
-/// Invalidations that wait for a thread. Only a bound on memory: who adds one more waits.
-const QUEUE_MAX: usize = 1024;
 
 /// So often it is looked whether an invalidation waits for a page that is locked.
 const LATE: Duration = Duration::from_millis(5);
@@ -52,43 +40,6 @@ const JOINED: Duration = Duration::from_millis(100);
 
 /// Bytes of a file.
 const ALL: Range<u64> = 0..u64::MAX;
-
-/// An inode to invalidate.
-struct Job {
-    ino: u64,
-    pages: Option<Range<u64>>,
-    runner: Runner,
-    done: oneshot::Sender<io::Result<()>>,
-}
-
-/// The thread that does a job; 0 before one does.
-#[derive(Clone, Default)]
-struct Runner(Arc<AtomicI32>);
-
-impl Runner {
-    fn begin(&self) {
-        self.0.store(
-            rustix::thread::gettid().as_raw_nonzero().get(),
-            Ordering::Relaxed,
-        );
-    }
-
-    fn has_begun(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    /// The kernel makes it wait, as it does for a page that is locked. Not so if it merely has no
-    /// processor: then it will be done soon. True if that cannot be seen.
-    fn is_blocked(&self) -> bool {
-        let thread = self.0.load(Ordering::Relaxed);
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
-        // The name may have blanks.
-        let state = stat
-            .ok()
-            .and_then(|stat| Some(stat.rsplit_once(") ")?.1.as_bytes()[0]));
-        self.has_begun() && state.is_none_or(|state| state == b'D')
-    }
-}
 
 /// A range that the kernel was asked to forget.
 struct Asked {
@@ -102,10 +53,7 @@ struct Asked {
 /// What the kernel knows of this mount.
 pub struct KernelCache {
     env: weft_env::Env,
-    writer: Writer,
-    jobs: mpsc::Sender<Job>,
-    queue: Arc<Mutex<mpsc::Receiver<Job>>>,
-    threads: Cell<usize>,
+    kernel: Rc<dyn Kernel>,
     holds: RefCell<Holds>,
     /// A request has come that holds pages.
     held: Notify,
@@ -120,43 +68,18 @@ pub struct KernelCache {
 }
 
 impl KernelCache {
-    /// Starts the threads. They end when the value is dropped.
-    ///
-    /// # Errors
-    /// If threads cannot be started.
-    pub fn start(env: weft_env::Env, writer: Writer) -> io::Result<Rc<KernelCache>> {
-        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-        let kernel = KernelCache {
+    /// What `kernel` knows before its first request: nothing.
+    pub fn new(env: weft_env::Env, kernel: Rc<dyn Kernel>) -> Rc<KernelCache> {
+        Rc::new(KernelCache {
             env,
-            writer,
-            jobs,
-            queue: Arc::new(Mutex::new(queue)),
-            threads: Cell::new(0),
+            kernel,
             holds: RefCell::default(),
             held: Notify::new(),
             fills: RefCell::default(),
             epochs: Cell::new(false),
             lookups: RefCell::default(),
             late: RefCell::default(),
-        };
-        for _ in 0..THREADS {
-            kernel.start_thread()?;
-        }
-        Ok(Rc::new(kernel))
-    }
-
-    fn start_thread(&self) -> io::Result<()> {
-        let index = self.threads.get();
-        if index >= THREADS_MAX {
-            return Ok(());
-        }
-        let (queue, writer) = (self.queue.clone(), self.writer.clone());
-        // Notifications block in the kernel: no task of an Env may do that.
-        std::thread::Builder::new()
-            .name(format!("invalidate-{index}"))
-            .spawn(move || work(&queue, &writer))?;
-        self.threads.set(index + 1);
-        Ok(())
+        })
     }
 
     /// INIT has told which version the kernel speaks.
@@ -310,7 +233,7 @@ impl KernelCache {
             }
             let unfinished: Vec<&Asked> = asked.iter().filter(|asked| !asked.done.get()).collect();
             if unfinished.iter().any(|asked| !asked.runner.has_begun()) {
-                self.help();
+                self.kernel.help();
             }
             let holds = self.holds.borrow();
             let waited = self.env.now().since(began);
@@ -319,7 +242,7 @@ impl KernelCache {
             let is_locked = |asked: &&Asked| {
                 is_held(asked)
                     && !fills.are_fresh(ino, &asked.range, self.env.now())
-                    && asked.runner.is_blocked()
+                    && self.kernel.is_blocked(&asked.runner)
             };
             let unfinished: Vec<&Asked> = unfinished
                 .into_iter()
@@ -330,7 +253,9 @@ impl KernelCache {
             let free: Vec<Range<u64>> = free.map(ranges).collect();
             let is_joined = waited >= JOINED
                 && holds.touch(ino, &free, FOLIO_MAX)
-                && unfinished.iter().all(|asked| asked.runner.is_blocked());
+                && unfinished
+                    .iter()
+                    .all(|asked| self.kernel.is_blocked(&asked.runner));
             if is_joined {
                 *grain = FOLIO_MAX;
             }
@@ -340,60 +265,36 @@ impl KernelCache {
         }
     }
 
-    /// Threads wait for pages that requests hold: such a wait may end only with another invalidation.
-    fn help(&self) {
-        if let Err(error) = self.start_thread() {
-            tracing::warn!(%error, "no further thread to wait for the kernel");
-        }
-    }
-
     /// One notification to the kernel: attributes, and the pages of a range if given. It goes on, and what
     /// comes of it is noted, if nobody waits for it any more.
     async fn forget(self: &Rc<Self>, ino: u64, pages: Option<Range<u64>>, runner: Runner) {
         if ino != weft_types::ROOT_INO.0 && !self.lookups.borrow().contains_key(&ino) {
             return;
         }
-        let (done, answer) = oneshot::channel();
         let turn = self.fills.borrow_mut().begin();
-        let job = Job {
-            ino,
-            pages: pages.clone(),
-            runner,
-            done,
-        };
-        if self.jobs.send(job).await.is_err() {
-            // The threads only end with the mount.
-            return;
-        }
+        let forgetting = self.kernel.invalidate_inode(ino, pages.clone(), runner);
         let (kernel, (noted, is_noted)) = (self.clone(), oneshot::channel::<()>());
         self.env.spawn("forgetting", async move {
-            kernel.note(ino, pages, turn, answer.await);
+            kernel.note(ino, pages, turn, forgetting.await);
             drop(noted);
         });
         // It ends by being dropped.
         let _ = is_noted.await;
     }
 
-    fn note(
-        &self,
-        ino: u64,
-        pages: Option<Range<u64>>,
-        turn: u64,
-        answer: Result<io::Result<()>, oneshot::error::RecvError>,
-    ) {
+    fn note(&self, ino: u64, pages: Option<Range<u64>>, turn: u64, answer: io::Result<()>) {
         match answer {
-            Ok(Ok(())) => {
+            Ok(()) => {
                 if let Some(pages) = &pages {
                     self.fills.borrow_mut().forgotten(ino, pages, turn);
                 }
             }
-            Err(_) => {}
-            Ok(Err(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
                 self.late.borrow_mut().insert(ino);
                 self.forget_names();
             }
-            Ok(Err(error)) if is_gone(&error) => {}
-            Ok(Err(error)) => {
+            Err(error) if is_gone(&error) => {}
+            Err(error) => {
                 tracing::error!(ino, %error, "the kernel refused to forget an inode");
             }
         }
@@ -403,7 +304,7 @@ impl KernelCache {
         if !self.keeps_names() {
             return;
         }
-        match self.writer.increment_epoch() {
+        match self.kernel.increment_epoch() {
             Ok(()) => {}
             Err(error) if is_gone(&error) => {}
             Err(error) => tracing::error!(%error, "the kernel refused to forget names"),
@@ -464,21 +365,4 @@ fn is_gone(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::ENODEV | libc::ENOTCONN | libc::ECONNABORTED)
     )
-}
-
-fn work(queue: &Mutex<mpsc::Receiver<Job>>, writer: &Writer) {
-    loop {
-        let job = match queue.lock() {
-            Ok(mut queue) => queue.blocking_recv(),
-            // Another thread panicked while it held the lock; nothing here panics.
-            Err(_) => return,
-        };
-        let Some(job) = job else {
-            return;
-        };
-        job.runner.begin();
-        let result = writer.invalidate_inode(job.ino, job.pages);
-        // Who asked may have given up.
-        let _ = job.done.send(result);
-    }
 }

@@ -2,8 +2,9 @@
 //!
 //! A mount is one thread: it reads the kernel's device, runs the client and writes the replies.
 //! [`fs`] translates operations, [`translate`] numbers, [`errno`] failures, [`abi`] knows the
-//! kernel's messages, [`device`] moves them, [`invalidate`] makes the kernel forget what a lease no
-//! longer covers, [`metrics`] counts, [`mountpoint`] mounts, [`run`] is a mount's life.
+//! kernel's messages, [`kernel`] is what is wanted of a kernel, [`device`] and [`notify`] the real one,
+//! [`invalidate`] makes it forget what a lease no longer covers, [`metrics`] counts, [`mountpoint`]
+//! mounts, [`run`] is a mount's life.
 //!
 //! Kept true: what the kernel keeps, a lease covers (docs/protocols/leases.md, "The kernel's
 //! cache"); every request gets one answer; nothing here waits for the kernel on the client's
@@ -17,8 +18,10 @@ pub mod fs;
 mod groups;
 pub mod holds;
 pub mod invalidate;
+pub mod kernel;
 pub mod metrics;
 pub mod mountpoint;
+pub mod notify;
 pub mod run;
 mod settings;
 pub mod translate;

@@ -8,6 +8,7 @@ use crate::fs::Face;
 use crate::invalidate::{Invalidation, KernelCache};
 use crate::metrics::Metrics;
 use crate::mountpoint::Mountpoint;
+use crate::notify::Real;
 use crate::settings::Settings;
 use futures_util::{FutureExt, select_biased};
 use std::future::Future;
@@ -92,12 +93,13 @@ pub async fn serve(
     };
     tracing::info!(path = %mountpoint.path().display(), "mounted");
     let device = Device::new(fd).map_err(MountError::Device)?;
-    let kernel = KernelCache::start(env.clone(), device.writer()).map_err(MountError::Device)?;
+    let writer = Real::start(device.writer()).map_err(MountError::Device)?;
+    let kernel = KernelCache::new(env.clone(), writer.clone());
     client.set_invalidator(Rc::new(Invalidation(kernel.clone())));
     let face = Face::new(
         env.clone(),
         client.clone(),
-        device.writer(),
+        writer,
         kernel,
         metrics,
         settings.options.kernel_cache_seconds,
