@@ -227,6 +227,26 @@ impl Client {
         self.0.keeps_name(parent, name, ino)
     }
 
+    /// What a name is known to stand for, under a lease of this client's; None if that is not known.
+    pub fn named(&self, parent: u64, name: &[u8]) -> Option<u64> {
+        self.0.named(parent, name)
+    }
+
+    /// Others probably write a file that was just opened here: they share it, or have changed it a moment ago.
+    pub fn others_write(&self, ino: u64) -> bool {
+        let Some(node) = self.0.nodes.get(ino) else {
+            return true;
+        };
+        let state = node.state.borrow();
+        let age = |then: Time| self.0.wall().seconds.saturating_sub(then.seconds);
+        let mtime = state.attr.and_then(|attr| attr.mtime);
+        match state.lease.mode() {
+            Mode::None | Mode::Shared => true,
+            Mode::Read => mtime.is_some_and(|mtime| age(mtime) <= FRESH_SECONDS),
+            Mode::Write => false,
+        }
+    }
+
     /// Makes (or opens) a regular file and opens it.
     pub async fn create(
         &self,
@@ -759,6 +779,10 @@ impl Client {
 
 /// Groups that a path may lead through, one after the other: a path has at most some two thousand names.
 const EXPLAIN_HOPS_MAX: usize = 5_000;
+
+/// Whoever has changed a file in this time has probably not done with it: a log is written on, and so is what
+/// comes to be copied. Longer, and files that are read once they have been written count as being written.
+const FRESH_SECONDS: i64 = 2;
 
 /// How often it is looked whether the service has refused this client.
 const REFUSAL_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);

@@ -81,9 +81,16 @@ impl Core {
 
     /// The name is known to stand for an inode, under a lease, so that the caller's cache may keep it.
     pub fn keeps_name(&self, parent: u64, name: &[u8], ino: u64) -> bool {
+        self.named(parent, name) == Some(ino)
+    }
+
+    /// What the name is known to stand for, likewise.
+    pub fn named(&self, parent: u64, name: &[u8]) -> Option<u64> {
         let place = self.spreads.place(parent, name);
-        let known = self.cached_name(&root_cred(), place, name);
-        matches!(known, Some(Ok((NameState::Present(of), true))) if of == ino)
+        match self.cached_name(&root_cred(), place, name) {
+            Some(Ok((NameState::Present(ino), true))) => Some(ino),
+            _ => None,
+        }
     }
 
     pub async fn lookup_at(

@@ -14,6 +14,8 @@ pub const NOT_SERVED: Errno = Errno(libc::ENOSYS);
 pub const TOO_SMALL: Errno = Errno(libc::ERANGE);
 /// A kind of attribute or mode of fallocate that Weft does not have.
 pub const UNSUPPORTED: Errno = Errno(libc::EOPNOTSUPP);
+/// What the kernel knows of names is perhaps old: it is to ask for all of them.
+pub const ASK_AGAIN: Errno = Errno(libc::ESTALE);
 /// A wait that a signal ended.
 pub const INTERRUPTED: Errno = Errno(libc::EINTR);
 /// More processes wait for locks than [`crate::fs::LOCK_WAITS_MAX`].

@@ -7,7 +7,8 @@
 //! What a reply lets the kernel keep is decided here (`Face::validity`): as long as the settings
 //! say while a lease covers it, not at all otherwise.
 
-use crate::abi::{self, Call, Header, LockIn, Out, SetattrIn, fattr};
+use crate::abi::{self, Call, Header, LockIn, Out, SetattrIn, fattr, fopen};
+use crate::aliases::Name;
 use crate::device::{DATA_MAX, Request};
 use crate::errno;
 use crate::holds::{Hold, Locks, PAGE};
@@ -15,6 +16,7 @@ use crate::invalidate::KernelCache;
 use crate::kernel::Kernel;
 use crate::metrics::Metrics;
 use crate::translate::*;
+use crate::uncached::Uncached;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, select_biased};
@@ -78,8 +80,21 @@ pub struct Face {
     cache_seconds: u64,
     /// Requests that a signal may end.
     interruptible: RefCell<BTreeMap<u64, oneshot::Sender<()>>>,
+    /// Handles whose reads and writes pass the page cache by.
+    uncached: RefCell<Uncached>,
+    /// The kernel maps files shared though they pass the page cache by.
+    maps_uncached: Cell<bool>,
     /// The kernel has said goodbye.
     destroyed: Cell<bool>,
+}
+
+/// A WRITE of the kernel.
+struct WriteCall {
+    fh: u64,
+    offset: u64,
+    flags: u32,
+    open_flags: u32,
+    data: Bytes,
 }
 
 /// A reply's body.
@@ -113,6 +128,8 @@ impl Face {
             metrics,
             cache_seconds,
             interruptible: RefCell::default(),
+            uncached: RefCell::default(),
+            maps_uncached: Cell::new(false),
             destroyed: Cell::new(false),
         })
     }
@@ -162,6 +179,7 @@ impl Face {
             } => {
                 // Nobody waits for it, but the kernel keeps the inode until it is answered, and
                 // with it the mount busy.
+                self.uncached.borrow_mut().closed(fh);
                 let unlock = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then_some(lock_owner);
                 let client = self.client.clone();
                 self.run(async move {
@@ -190,13 +208,17 @@ impl Face {
         // It waits for another process, not for a server.
         let pauses = !matches!(call, Call::Setlk { wait: true, .. });
         let held = hold.map(|hold| self.kernel.hold(header.node, hold));
+        let is_cached = held.is_some();
         let work = async move {
-            let result = face.serve(&header, call).await;
+            let result = face.serve(&header, call, is_cached).await;
             if let Some(pages) = written {
                 face.kernel.make_sure(header.node, unique, pages).await;
             }
             if let Some(pages) = read {
                 face.kernel.filled(header.node, pages);
+            }
+            if is_cached {
+                face.kernel.has_pages_of(header.node);
             }
             face.answer(&header, result);
             face.metrics.answered(header.unique);
@@ -244,12 +266,7 @@ impl Face {
             }
             _ => return None,
         };
-        // Those that were opened to append go past the page cache (`fopen_flags`).
-        let past_cache = open_flags as i32 & libc::O_DIRECT != 0
-            || self
-                .client
-                .opened(HandleId(fh))
-                .is_none_or(|flags| flags.append);
+        let past_cache = open_flags as i32 & libc::O_DIRECT != 0 || self.uncached.borrow().has(fh);
         (!past_cache).then(|| Hold::new(header.unique, locks, offset, length))
     }
 
@@ -291,6 +308,8 @@ impl Face {
         let epochs = offer.minor >= abi::MINOR_EPOCH;
         self.kernel.set_epochs(epochs);
         let flags = offer.flags & WANTED;
+        self.maps_uncached
+            .set(flags & abi::init::DIRECT_IO_ALLOW_MMAP != 0);
         tracing::info!(
             minor = offer.minor,
             flags = format_args!("{flags:#x}"),
@@ -326,8 +345,14 @@ impl Face {
         self.validity(leased && self.kernel.keeps_names())
     }
 
-    fn entry(&self, known: &Known, name_leased: bool) -> Out {
-        self.kernel.told(known.attr.ino);
+    /// What the kernel is told of an inode under a name. `name` None: under none that could be renamed.
+    fn entry(&self, known: &Known, name: Option<Name>, name_leased: bool) -> Out {
+        let ino = known.attr.ino;
+        self.kernel.told(ino);
+        self.tells_size(known);
+        if let Some(name) = name.filter(|_| has_aliases(known)) {
+            self.kernel.tells_name(ino, name);
+        }
         Out::with_capacity(128 + 16).entry_out(
             &attr_out(&known.attr),
             self.name_validity(name_leased),
@@ -335,7 +360,14 @@ impl Face {
         )
     }
 
+    fn tells_size(&self, known: &Known) {
+        if known.attr.kind() == FileKind::Regular {
+            self.kernel.tells_size(known.attr.ino, known.attr.size);
+        }
+    }
+
     fn attributes(&self, known: &Known) -> Body {
+        self.tells_size(known);
         Out::with_capacity(104)
             .attr_out(&attr_out(&known.attr), self.validity(known.leased))
             .into()
@@ -364,12 +396,20 @@ impl Face {
         }
     }
 
-    async fn serve(&self, header: &Header, call: Call) -> Result<Body> {
+    /// `is_cached`: a read or write goes by way of the kernel's page cache.
+    async fn serve(&self, header: &Header, call: Call, is_cached: bool) -> Result<Body> {
         let ino = header.node;
         let client = &self.client;
         match call {
             Call::Lookup { name } => self.lookup(header, &name).await,
-            Call::Getattr { .. } => Ok(self.attributes(&client.getattr(ino).await?)),
+            Call::Getattr { .. } => {
+                let mut known = client.getattr(ino).await?;
+                if self.kernel.awaits_overwritten(ino).await {
+                    // The lease may have gone meanwhile.
+                    known.leased = false;
+                }
+                Ok(self.attributes(&known))
+            }
             Call::Setattr(set) => self.setattr(header, &set).await,
             Call::Readlink => Ok(Body::Parts(vec![client.readlink(ino).await?])),
             Call::Symlink { name, target } => {
@@ -423,13 +463,18 @@ impl Face {
                 new_name,
                 flags,
             } => {
-                let (name, new_name, flags) = (&name, &new_name, rename_flags(flags)?);
+                let parsed = rename_flags(flags)?;
+                let (from, to) = (&name, &new_name);
                 self.as_caller(header, |cred| async move {
                     client
-                        .rename(&cred, ino, name, new_parent, new_name, flags)
+                        .rename(&cred, ino, from, new_parent, to, parsed)
                         .await
                 })
                 .await?;
+                if let Some(moved) = client.named(new_parent, to) {
+                    let (from, to) = (self.name(ino, from), self.name(new_parent, to));
+                    self.kernel.tells_renamed(moved, &from, to);
+                }
                 Ok(Body::Nothing)
             }
             Call::Link { ino: target, name } => {
@@ -459,6 +504,9 @@ impl Face {
                     again -= 1;
                 }
                 let length: usize = parts.iter().map(Bytes::len).sum();
+                if is_cached && length > 0 {
+                    self.kernel.tells_bytes(ino, offset + length as u64);
+                }
                 self.metrics.read_bytes.inc_by(length as u64);
                 Ok(Body::Parts(parts))
             }
@@ -469,8 +517,14 @@ impl Face {
                 open_flags,
                 data,
             } => {
-                self.write(header, fh, offset, flags, open_flags, data)
-                    .await
+                let call = WriteCall {
+                    fh,
+                    offset,
+                    flags,
+                    open_flags,
+                    data,
+                };
+                self.write(header, call, is_cached).await
             }
             Call::Statfs => Ok(statfs_out(&client.statfs().await?).into()),
             Call::Flush { fh, lock_owner } => {
@@ -541,7 +595,7 @@ impl Face {
                 offset,
                 size,
                 plus,
-            } => self.readdir(fh, offset, size, plus).await,
+            } => self.readdir(ino, (fh, offset), size, plus).await,
             Call::Releasedir { fh } => {
                 client.releasedir(HandleId(fh));
                 Ok(Body::Nothing)
@@ -565,6 +619,7 @@ impl Face {
                 mode,
             } => {
                 let mode = allocate(mode)?;
+                self.changed_by(header, ino).await?;
                 client.fallocate(HandleId(fh), mode, offset, length).await?;
                 Ok(Body::Nothing)
             }
@@ -573,7 +628,10 @@ impl Face {
                 let found = client.seek(HandleId(fh), offset, whence).await?;
                 Ok(Out::default().u64(found).into())
             }
-            Call::CopyFileRange(copy) => self.copy_file_range(&copy).await,
+            Call::CopyFileRange(copy) => {
+                self.changed_by(header, copy.node_out).await?;
+                self.copy_file_range(&copy).await
+            }
             Call::Forget(_)
             | Call::Init(_)
             | Call::Release { .. }
@@ -589,15 +647,18 @@ impl Face {
             // Of anything, not of directories alone: an NFS server over this mount has its handle, and the kernel does
             // not know it any more. Inode numbers are never used again, so it is the same or is gone.
             let known = client.getattr(parent).await?;
-            return Ok(self.entry(&known, false).into());
+            return Ok(self.entry(&known, None, false).into());
         }
         let found = self
             .as_caller(header, |cred| async move {
                 client.lookup(&cred, parent, name).await
             })
             .await?;
-        match &found.entry {
-            Some(known) => Ok(self.entry(known, found.name_leased).into()),
+        match found.entry {
+            Some(known) => {
+                let name = self.name(parent, name);
+                self.found(header, name, known, found.name_leased).await
+            }
             None => match self.name_validity(found.name_leased) {
                 0 => Err(Errno(libc::ENOENT)),
                 valid => Ok(Out::with_capacity(128).absent_entry(valid).into()),
@@ -605,10 +666,42 @@ impl Face {
         }
     }
 
+    /// The entry of what a name was found to stand for.
+    async fn found(
+        &self,
+        header: &Header,
+        name: Name,
+        mut known: Known,
+        mut name_leased: bool,
+    ) -> Result<Body> {
+        let ino = known.attr.ino;
+        if self.kernel.awaits_overwritten(ino).await {
+            // Leases may have gone meanwhile.
+            (known.leased, name_leased) = (false, false);
+        }
+        let stands = |other: &Name| {
+            self.client
+                .keeps_name(other.parent, &other.name, known.attr.ino)
+        };
+        if has_aliases(&known) && !self.kernel.may_tell_name(header.pid, ino, &name, stands) {
+            // Linux begins anew, and asks for every name of the path.
+            return Err(errno::ASK_AGAIN);
+        }
+        Ok(self.entry(&known, Some(name), name_leased).into())
+    }
+
+    fn name(&self, parent: u64, name: &Bytes) -> Name {
+        Name {
+            parent,
+            name: name.clone(),
+        }
+    }
+
     /// The entry of something just made under a name.
-    fn made(&self, parent: u64, name: &[u8], known: &Known) -> Body {
+    fn made(&self, parent: u64, name: &Bytes, known: &Known) -> Body {
         let name_leased = self.client.keeps_name(parent, name, known.attr.ino);
-        self.entry(known, name_leased).into()
+        let name = self.name(parent, name);
+        self.entry(known, Some(name), name_leased).into()
     }
 
     async fn setattr(&self, header: &Header, set: &SetattrIn) -> Result<Body> {
@@ -629,10 +722,11 @@ impl Face {
 
     /// Clears set-id bits as a write by an ordinary user does. The kernel has decided that it is to
     /// be done, so that the owner need not be asked.
-    async fn kill_suidgid(&self, ino: u64) -> Result<()> {
+    /// False: there were none.
+    async fn kill_suidgid(&self, ino: u64) -> Result<bool> {
         let attr = self.client.getattr(ino).await?.attr;
         let Some(mode) = without_set_id(attr.mode) else {
-            return Ok(());
+            return Ok(false);
         };
         let service = Cred::default();
         let set = SetAttr {
@@ -640,7 +734,23 @@ impl Face {
             ..SetAttr::default()
         };
         self.client.setattr(&service, ino, set, None).await?;
+        Ok(true)
+    }
+
+    /// The same for a request whose answer tells the kernel of no mode.
+    async fn lose_suidgid(&self, ino: u64) -> Result<()> {
+        if self.kill_suidgid(ino).await? {
+            self.kernel.void_attributes(ino);
+        }
         Ok(())
+    }
+
+    /// Somebody changes a file in a way of which the kernel does not say that it takes the set-id bits.
+    async fn changed_by(&self, header: &Header, ino: u64) -> Result<()> {
+        if header.uid == 0 {
+            return Ok(());
+        }
+        self.lose_suidgid(ino).await
     }
 
     async fn open(&self, header: &Header, flags: u32) -> Result<Body> {
@@ -653,7 +763,20 @@ impl Face {
             )
             .await?;
         self.kernel.make_up_for(ino).await;
-        Ok(Out::default().open_out(handle.0, fopen_flags(flags)).into())
+        let fopen = self.fopen_of(handle, ino, flags);
+        Ok(Out::default().open_out(handle.0, fopen).into())
+    }
+
+    /// How the kernel is to treat a file that was just opened.
+    fn fopen_of(&self, handle: HandleId, ino: u64, flags: u32) -> u32 {
+        // The end of such a file moves under the kernel's cache (docs/protocols/kernel-cache.md).
+        let is_written = self.uncached.borrow().is_appended(ino) || self.client.others_write(ino);
+        let fopen = fopen_flags(flags, is_written && self.maps_uncached.get());
+        if fopen & fopen::DIRECT_IO != 0 {
+            let appends = (flags as i32 & libc::O_APPEND != 0).then_some(ino);
+            self.uncached.borrow_mut().opened(handle.0, appends);
+        }
+        fopen
     }
 
     async fn create(
@@ -680,43 +803,54 @@ impl Face {
             self.kill_suidgid(known.attr.ino).await?;
         }
         let name_leased = client.keeps_name(parent, name, known.attr.ino);
+        let fopen = self.fopen_of(handle, known.attr.ino, flags);
         Ok(self
-            .entry(&known, name_leased)
-            .open_out(handle.0, fopen_flags(flags))
+            .entry(&known, Some(self.name(parent, name)), name_leased)
+            .open_out(handle.0, fopen)
             .into())
     }
 
-    async fn write(
-        &self,
-        header: &Header,
-        fh: u64,
-        offset: u64,
-        flags: u32,
-        open_flags: u32,
-        data: Bytes,
-    ) -> Result<Body> {
-        if flags & abi::WRITE_KILL_SUIDGID != 0 {
-            self.kill_suidgid(header.node).await?;
+    async fn write(&self, header: &Header, call: WriteCall, is_cached: bool) -> Result<Body> {
+        let (ino, fh) = (header.node, HandleId(call.fh));
+        if call.flags & abi::WRITE_KILL_SUIDGID != 0 {
+            self.lose_suidgid(ino).await?;
         }
-        let (client, fh) = (&self.client, HandleId(fh));
-        let length = if flags & abi::WRITE_CACHE != 0 {
+        let (client, offset) = (&self.client, call.offset);
+        // Others are not to be told of it before the kernel has no page of before.
+        let overwriting = (!is_cached).then(|| self.kernel.overwrite(ino));
+        let written = if call.flags & abi::WRITE_CACHE != 0 {
             // Dirty pages of a mapping.
-            client.write_mapped(fh, offset, data).await?
-        } else if open_flags as i32 & libc::O_APPEND != 0 {
-            let written = client.append(fh, data).await?;
-            if written.offset != offset {
+            let length = client.write_mapped(fh, offset, call.data).await?;
+            Written { offset, length }
+        } else if call.open_flags as i32 & libc::O_APPEND != 0 {
+            let written = client.append(fh, call.data).await?;
+            if is_cached && written.offset != offset {
                 // The kernel took another place for the end, and may have kept the bytes there.
-                self.kernel.misplaced(header.node);
+                self.kernel.misplaced(ino);
             }
-            written.length
+            written
         } else {
-            client.write(fh, offset, data, false).await?
+            let length = client.write(fh, offset, call.data, false).await?;
+            Written { offset, length }
         };
-        self.metrics.written_bytes.inc_by(length as u64);
-        Ok(Out::default().u32(length as u32).u32(0).into())
+        if overwriting.is_some() {
+            let range = written.offset..written.offset + written.length as u64;
+            self.kernel
+                .forget_overwritten(ino, header.unique, range)
+                .await;
+        }
+        let length = written.length as u32;
+        self.metrics.written_bytes.inc_by(u64::from(length));
+        Ok(Out::default().u32(length).u32(0).into())
     }
 
-    async fn readdir(&self, fh: u64, offset: u64, size: u32, plus: bool) -> Result<Body> {
+    async fn readdir(
+        &self,
+        dir: u64,
+        (fh, offset): (u64, u64),
+        size: u32,
+        plus: bool,
+    ) -> Result<Body> {
         let limit = (size as usize).min(DATA_MAX);
         // As many as fit if their names are short.
         let least = if plus { 160 } else { 32 };
@@ -724,14 +858,19 @@ impl Face {
             .client
             .readdir(HandleId(fh), offset, limit / least + 1, plus)
             .await?;
+        let keeps_names = plus && self.kernel.may_keep_listed(dir);
         let mut out = Out::with_capacity(limit);
         for entry in &entries {
             let mode = mode_of(entry.kind);
             let fits = if plus {
-                let known = entry.known.as_ref().map(|known| {
+                let shown = entry
+                    .known
+                    .as_ref()
+                    .filter(|known| !self.kernel.is_overwritten(known.attr.ino));
+                let known = shown.map(|known| {
                     (
                         attr_out(&known.attr),
-                        self.name_validity(entry.name_leased),
+                        self.name_validity(entry.name_leased && keeps_names),
                         self.validity(known.leased),
                     )
                 });
@@ -745,8 +884,16 @@ impl Face {
                         .map(|(attr, name, valid)| (attr, *name, *valid)),
                     limit,
                 );
-                if fits && known.is_some() {
+                if fits && let Some(known) = shown {
                     self.kernel.told(entry.ino);
+                    self.tells_size(known);
+                    if has_aliases(known) {
+                        let name = Name {
+                            parent: dir,
+                            name: entry.name.clone(),
+                        };
+                        self.kernel.tells_name(entry.ino, name);
+                    }
                 }
                 fits
             } else {
@@ -815,6 +962,11 @@ impl Face {
         }
         .into())
     }
+}
+
+/// The kernel can be told of it under a second name. (Of a directory it moves the one name that it has itself.)
+fn has_aliases(known: &Known) -> bool {
+    known.attr.kind() != FileKind::Directory
 }
 
 /// `work` after its first wait; None if it had none.

@@ -17,9 +17,12 @@
 //!   through the caller's thread): it cannot be found to be invalidated. Then the epoch moves, so
 //!   that its names are looked up again, and it is invalidated when it is first opened.
 
+use crate::aliases::Aliases;
 use crate::fills::Fills;
 use crate::holds::{FOLIO_MAX, Hold, Holds, PAGE, Split};
 use crate::kernel::{Kernel, Runner};
+use crate::listed::Listings;
+use crate::sizes::Sizes;
 use futures_util::FutureExt;
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 use std::cell::{Cell, RefCell};
@@ -65,6 +68,11 @@ pub struct KernelCache {
     lookups: RefCell<FixedMap<u64, u64>>,
     /// Inodes whose invalidation came before the kernel had made them.
     late: RefCell<FixedSet<u64>>,
+    pub(crate) sizes: RefCell<Sizes>,
+    /// A write past the page cache is over.
+    pub(crate) overwritten: Notify,
+    pub(crate) aliases: RefCell<Aliases>,
+    pub(crate) listings: RefCell<Listings>,
 }
 
 impl KernelCache {
@@ -79,6 +87,10 @@ impl KernelCache {
             epochs: Cell::new(false),
             lookups: RefCell::default(),
             late: RefCell::default(),
+            sizes: RefCell::default(),
+            overwritten: Notify::new(),
+            aliases: RefCell::default(),
+            listings: RefCell::default(),
         })
     }
 
@@ -105,6 +117,8 @@ impl KernelCache {
             if *known == 0 {
                 lookups.remove(&ino);
                 self.late.borrow_mut().remove(&ino);
+                self.sizes.borrow_mut().forgot(ino);
+                self.aliases.borrow_mut().forgot(ino);
             }
         }
     }
@@ -151,6 +165,25 @@ impl KernelCache {
         self.fills.borrow_mut().filled(ino, pages, self.env.now());
     }
 
+    pub(crate) fn now(&self) -> weft_env::Mono {
+        self.env.now()
+    }
+
+    /// What reads in progress, but for request `own`, hold of these pages is to be read again.
+    pub(crate) fn outdate(&self, ino: u64, own: u64, pages: &Range<u64>) {
+        self.holds.borrow_mut().outdate(ino, own, pages);
+    }
+
+    /// The kernel asks for an inode's attributes again, and ignores those that it has been told of and has not taken yet.
+    /// For an inode of which a request is in progress: one that it is about to drop would be waited for.
+    pub fn void_attributes(&self, ino: u64) {
+        match self.kernel.void_attributes(ino) {
+            Ok(()) => {}
+            Err(error) if is_gone(&error) || error.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(error) => tracing::error!(ino, %error, "the kernel refused to forget attributes"),
+        }
+    }
+
     /// What a read in progress holds was written since this was last asked: it is to be read again.
     pub fn take_outdated(&self, ino: u64, unique: u64) -> bool {
         self.holds.borrow_mut().take_outdated(ino, unique)
@@ -181,7 +214,7 @@ impl KernelCache {
 
     /// Has ranges forgotten, but for pages that requests hold: false if there were any. These are
     /// forgotten when the request is over.
-    async fn forget_free(self: &Rc<Self>, ino: u64, mut left: Vec<Range<u64>>) -> bool {
+    pub(crate) async fn forget_free(self: &Rc<Self>, ino: u64, mut left: Vec<Range<u64>>) -> bool {
         let mut all = true;
         let mut grain = PAGE;
         loop {
@@ -275,7 +308,17 @@ impl KernelCache {
         let forgetting = self.kernel.invalidate_inode(ino, pages.clone(), runner);
         let (kernel, (noted, is_noted)) = (self.clone(), oneshot::channel::<()>());
         self.env.spawn("forgetting", async move {
-            kernel.note(ino, pages, turn, forgetting.await);
+            let mut answer = forgetting.await;
+            let linking = kernel.listings.borrow().is_linking(kernel.env.now());
+            if let (true, Some(after)) = (is_absent(&answer), linking) {
+                // It is perhaps one of those that a listing has told of.
+                kernel.env.sleep(after).await;
+                let again = kernel
+                    .kernel
+                    .invalidate_inode(ino, pages.clone(), Runner::default());
+                answer = again.await;
+            }
+            kernel.note(ino, pages, turn, answer);
             drop(noted);
         });
         // It ends by being dropped.
@@ -353,10 +396,24 @@ impl weft_client::Invalidator for Invalidation {
         .boxed_local()
     }
 
-    fn names(&self, _dir: u64) -> LocalBoxFuture<'static, ()> {
-        self.0.forget_names();
-        std::future::ready(()).boxed_local()
+    fn names(&self, dir: u64) -> LocalBoxFuture<'static, ()> {
+        let kernel = self.0.clone();
+        kernel.forget_names();
+        let again = kernel.listings.borrow_mut().void(dir, kernel.env.now());
+        async move {
+            if let Some(after) = again {
+                kernel.env.sleep(after).await;
+                kernel.forget_names();
+            }
+        }
+        .boxed_local()
     }
+}
+
+/// The kernel does not have the inode.
+fn is_absent(answer: &io::Result<()>) -> bool {
+    let error = answer.as_ref().err();
+    error.and_then(io::Error::raw_os_error) == Some(libc::ENOENT)
 }
 
 /// The mount is being taken away: there is nothing left to forget.

@@ -42,6 +42,13 @@ pub trait Kernel {
         runner: Runner,
     ) -> LocalBoxFuture<'static, io::Result<()>>;
 
+    /// Voids the attributes of an inode of which a request is in progress, and those of replies that have not been
+    /// taken yet. Takes no lock that a request may hold.
+    ///
+    /// # Errors
+    /// ENOENT: the kernel does not have the inode. Others as the kernel's.
+    fn void_attributes(&self, ino: u64) -> io::Result<()>;
+
     /// Who does an invalidation waits, as for a page that is locked. Not so if it merely has no
     /// processor: then it will be done soon. True if that cannot be seen; false before it has begun.
     fn is_blocked(&self, runner: &Runner) -> bool;

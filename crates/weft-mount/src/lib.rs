@@ -11,6 +11,8 @@
 //! thread. What POSIX gets from a mount is in docs/posix.md.
 
 pub mod abi;
+mod aliases;
+mod believed;
 pub mod device;
 pub mod errno;
 mod fills;
@@ -19,12 +21,15 @@ mod groups;
 pub mod holds;
 pub mod invalidate;
 pub mod kernel;
+mod listed;
 pub mod metrics;
 pub mod mountpoint;
 pub mod notify;
 pub mod run;
 mod settings;
+mod sizes;
 pub mod translate;
+mod uncached;
 
 pub use run::{MountError, run, serve};
 pub use settings::{Options, Settings};

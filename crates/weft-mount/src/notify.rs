@@ -118,6 +118,10 @@ impl Kernel for Real {
         .boxed_local()
     }
 
+    fn void_attributes(&self, ino: u64) -> io::Result<()> {
+        self.writer.invalidate_inode(ino, None)
+    }
+
     fn is_blocked(&self, runner: &Runner) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/self/task/{}/stat", runner.thread()));
         // The name may have blanks.

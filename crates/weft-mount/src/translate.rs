@@ -76,9 +76,10 @@ pub fn open_flags(flags: u32) -> OpenFlags {
     }
 }
 
-/// How the kernel is to treat an open file.
-pub fn fopen_flags(flags: u32) -> u32 {
-    if flags as i32 & libc::O_APPEND != 0 {
+/// How the kernel is to treat an open file. `is_written`: it
+/// probably becomes longer while it is open, and not by way of the page cache.
+pub fn fopen_flags(flags: u32, is_written: bool) -> u32 {
+    if is_written || flags as i32 & libc::O_APPEND != 0 {
         // Where an append lands is known when it has been done: the page cache would put it where
         // the kernel believes the end to be.
         fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES | fopen::KEEP_CACHE

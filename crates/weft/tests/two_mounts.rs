@@ -9,6 +9,7 @@
     reason = "acts on real processes and files"
 )]
 
+mod believed;
 mod support;
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -562,6 +563,21 @@ fn two_mounts_see_each_other() {
         ("appends", appends_stay_whole),
         ("locks", locks_are_of_both),
         ("one page", writers_of_one_page_get_on),
+        ("followers", |mounts| {
+            believed::followers_read_what_was_written(&mounts.a, &mounts.b);
+        }),
+        ("ends", |mounts| {
+            believed::ends_are_where_the_other_left_them(&mounts.a, &mounts.b);
+        }),
+        ("taken", |mounts| {
+            believed::names_are_taken_once(&mounts.a, &mounts.b)
+        }),
+        ("set-id", |mounts| {
+            believed::set_id_bits_go_with_a_write(&mounts.a, &mounts.b)
+        }),
+        ("past the cache", |mounts| {
+            believed::writes_past_the_cache_are_read(&mounts.a)
+        }),
     ] {
         let begun = Instant::now();
         check(&mounts);

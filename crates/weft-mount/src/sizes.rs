@@ -1,0 +1,139 @@
+//! What the kernel may believe of a file's size, and whether it may have pages of it. Pure; `invalidate.rs` and `fs.rs`
+//! act on it (docs/protocols/kernel-cache.md).
+//!
+//! Linux takes the size that a reply tells when the caller's thread runs, which may be long after the reply was sent, and
+//! cuts the file's pages to it (`fuse_change_attributes`, fs/fuse/inode.c). If a page was filled meanwhile to a later
+//! end, what lies between becomes zeros that nobody wrote, and is read as such when the later end is told.
+//!
+//! Kept true: a read by way of the page cache is answered with bytes beyond a size that was told only when the kernel has
+//! been made to ignore that size if it has not taken it yet; and no size is told that counts a write past the page cache
+//! before the pages under that write are forgotten.
+
+use weft_types::FixedMap;
+
+/// What the kernel may believe of one file.
+struct Size {
+    /// The least size of a reply that may not have been taken yet; u64::MAX if there is none.
+    told: u64,
+    /// Reads or writes by way of the page cache have been answered.
+    has_pages: bool,
+    /// Writes past the page cache whose pages have not been forgotten yet, by their turns.
+    overwriting: Vec<u64>,
+}
+
+impl Default for Size {
+    fn default() -> Size {
+        Size {
+            told: u64::MAX,
+            has_pages: false,
+            overwriting: Vec::new(),
+        }
+    }
+}
+
+/// The files that the kernel was told of.
+#[derive(Default)]
+pub struct Sizes {
+    files: FixedMap<u64, Size>,
+    /// Turns of writes past the page cache.
+    turn: u64,
+}
+
+impl Sizes {
+    /// A reply tells a size.
+    pub fn told(&mut self, ino: u64, size: u64) {
+        let known = self.files.entry(ino).or_default();
+        known.told = known.told.min(size);
+    }
+
+    /// A reply that tells of less than `end` bytes may not have been taken yet.
+    pub fn is_behind(&self, ino: u64, end: u64) -> bool {
+        self.files.get(&ino).is_some_and(|known| known.told < end)
+    }
+
+    /// The kernel ignores all that it has not taken yet.
+    pub fn voided(&mut self, ino: u64) {
+        if let Some(known) = self.files.get_mut(&ino) {
+            known.told = u64::MAX;
+        }
+    }
+
+    /// A read or write by way of the page cache is answered.
+    pub fn filled(&mut self, ino: u64) {
+        self.files.entry(ino).or_default().has_pages = true;
+    }
+
+    /// The kernel may have pages of the file.
+    pub fn has_pages(&self, ino: u64) -> bool {
+        self.files.get(&ino).is_some_and(|known| known.has_pages)
+    }
+
+    /// A write past the page cache begins; its turn.
+    pub fn begin_overwriting(&mut self, ino: u64) -> u64 {
+        self.turn += 1;
+        let turn = self.turn;
+        self.files.entry(ino).or_default().overwriting.push(turn);
+        turn
+    }
+
+    /// Its pages have been forgotten, or it has failed.
+    pub fn end_overwriting(&mut self, ino: u64, turn: u64) {
+        if let Some(known) = self.files.get_mut(&ino) {
+            known.overwriting.retain(|other| *other != turn);
+        }
+    }
+
+    /// The turn of the last write that the kernel may have pages of before, though sizes may count it.
+    pub fn overwritten(&self, ino: u64) -> Option<u64> {
+        let known = self.files.get(&ino).filter(|known| known.has_pages)?;
+        known.overwriting.last().copied()
+    }
+
+    /// The same of writes up to that turn.
+    pub fn is_overwritten(&self, ino: u64, turn: u64) -> bool {
+        let known = self.files.get(&ino);
+        known.is_some_and(|known| known.overwriting.iter().any(|other| *other <= turn))
+    }
+
+    /// The kernel does not know the inode any more.
+    pub fn forgot(&mut self, ino: u64) {
+        self.files.remove(&ino);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_beyond_a_size_that_may_come_late_are_seen() {
+        let mut sizes = Sizes::default();
+        assert!(!sizes.is_behind(7, u64::MAX));
+        sizes.told(7, 957);
+        sizes.told(7, 968);
+        assert!(!sizes.is_behind(7, 957));
+        assert!(sizes.is_behind(7, 968));
+        sizes.voided(7);
+        assert!(!sizes.is_behind(7, 968));
+        sizes.told(7, 968);
+        sizes.told(7, 3);
+        assert!(sizes.is_behind(7, 4));
+        sizes.forgot(7);
+        assert!(!sizes.is_behind(7, 4));
+    }
+
+    #[test]
+    fn sizes_wait_for_writes_past_the_cache_if_there_are_pages() {
+        let mut sizes = Sizes::default();
+        let first = sizes.begin_overwriting(7);
+        assert_eq!(sizes.overwritten(7), None);
+        sizes.filled(7);
+        assert_eq!(sizes.overwritten(7), Some(first));
+        let second = sizes.begin_overwriting(7);
+        assert_eq!(sizes.overwritten(7), Some(second));
+        sizes.end_overwriting(7, first);
+        assert!(!sizes.is_overwritten(7, first) && sizes.is_overwritten(7, second));
+        sizes.end_overwriting(7, second);
+        assert!(sizes.overwritten(7).is_none() && sizes.has_pages(7));
+    }
+}
