@@ -244,13 +244,25 @@ impl Face {
 
     /// The pages that the kernel may keep locked until a call is answered.
     fn hold_of(&self, header: &Header, call: &Call) -> Option<Hold> {
-        let (fh, locks, offset, length, open_flags) = match call {
+        let is_past_cache = |fh: u64, open_flags: u32| {
+            open_flags as i32 & libc::O_DIRECT != 0 || self.uncached.borrow().has(fh)
+        };
+        let (locks, offset, length) = match call {
             Call::Read {
                 fh,
                 offset,
                 size,
                 open_flags,
-            } => (*fh, Locks::All, *offset, u64::from(*size), *open_flags),
+            } => {
+                let length = u64::from(*size);
+                let locks = match is_past_cache(*fh, *open_flags) {
+                    false => Locks::All,
+                    // Pages of a mapping are read whole.
+                    true if offset % PAGE == 0 && length % PAGE == 0 => Locks::Perhaps,
+                    true => return None,
+                };
+                (locks, *offset, length)
+            }
             Call::Write {
                 fh,
                 offset,
@@ -259,15 +271,15 @@ impl Face {
                 data,
             } => {
                 let locks = match flags & abi::WRITE_CACHE {
+                    0 if is_past_cache(*fh, *open_flags) => return None,
                     0 => Locks::Last,
                     _ => Locks::All,
                 };
-                (*fh, locks, *offset, data.len() as u64, *open_flags)
+                (locks, *offset, data.len() as u64)
             }
             _ => return None,
         };
-        let past_cache = open_flags as i32 & libc::O_DIRECT != 0 || self.uncached.borrow().has(fh);
-        (!past_cache).then(|| Hold::new(header.unique, locks, offset, length))
+        Some(Hold::new(header.unique, locks, offset, length))
     }
 
     fn answer(&self, header: &Header, result: Result<Body>) {

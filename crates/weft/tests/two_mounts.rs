@@ -19,6 +19,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{Dev, Process, WEFT, can_mount};
@@ -328,6 +329,41 @@ fn mappings_are_seen(mounts: &Mounts) {
     }
 }
 
+/// A file is mapped by the one mount while the other writes it all the time: each write waits for a page that is being
+/// read at most, never for a session to end.
+fn mapped_while_written(mounts: &Mounts) {
+    let (a, b) = mounts.both("mapped-written");
+    fs::write(&a, [0; MAPPED]).unwrap();
+    let writer = open(&a);
+    let longest = AtomicU64::new(0);
+    let is_over = AtomicBool::new(false);
+    let together = Barrier::new(3);
+    std::thread::scope(|scope| {
+        for page in 0..2 {
+            let (b, is_over, together) = (&b, &is_over, &together);
+            scope.spawn(move || {
+                let mapping = Mapping::of(&open(b));
+                let mut last = mapping.get(page * PAGE);
+                together.wait();
+                while !is_over.load(Ordering::SeqCst) {
+                    let byte = mapping.get(page * PAGE);
+                    assert!(byte >= last, "{byte} after {last}");
+                    last = byte;
+                }
+            });
+        }
+        together.wait();
+        for byte in 1..=200 {
+            let begun = Instant::now();
+            writer.write_all_at(&[byte; MAPPED], 0).unwrap();
+            longest.fetch_max(begun.elapsed().as_millis() as u64, Ordering::SeqCst);
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    let longest = longest.load(Ordering::SeqCst);
+    assert!(longest < 3000, "a write took {longest} ms");
+}
+
 fn appends_stay_whole(mounts: &Mounts) {
     let (a, b) = mounts.both("log");
     fs::write(&a, b"").unwrap();
@@ -560,6 +596,7 @@ fn two_mounts_see_each_other() {
         ("data", data_is_seen as fn(&Mounts)),
         ("names", names_are_seen),
         ("mappings", mappings_are_seen),
+        ("mapped while written", mapped_while_written),
         ("appends", appends_stay_whole),
         ("locks", locks_are_of_both),
         ("one page", writers_of_one_page_get_on),
