@@ -30,6 +30,7 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         Op::DropLease(op) => inos.push(Ino(op.ino)),
         Op::TrimDone(op) => inos.push(Ino(op.ino)),
         Op::Orphan(op) => inos.push(Ino(op.ino)),
+        Op::LetGo(op) => inos.extend(op.inos.iter().copied().map(Ino)),
         Op::Release(op) => inos.push(Ino(op.ino)),
         // A create of something new, by far the most frequent, needs no second look at the state.
         Op::Create(op) => inos.push(Ino(op.parent)),
@@ -72,7 +73,7 @@ fn is_own(op: &Op) -> bool {
             | Op::SettledSize(_)
             | Op::NewReign(_)
             | Op::AddPair(_)
-            | Op::Orphan(_)
+            | Op::LetGo(_)
             | Op::StartJob(_)
             | Op::MarkJob(_)
             | Op::EndJob(_)
@@ -105,6 +106,10 @@ pub(crate) fn on_change(
 ) {
     if let Err(failed) = core.complete_spread(&mut request) {
         return replier.fail(failed);
+    }
+    if let Some(Op::Orphan(orphan)) = request.op.as_mut().and_then(|op| op.op.as_mut()) {
+        // Nobody says so of another.
+        orphan.session = request.session;
     }
     let since = core.leases.next_seq();
     change(meta, core, connection, request, (since, replier));

@@ -19,6 +19,7 @@ mod group;
 mod images;
 mod jobs;
 mod leases;
+mod lingering;
 mod locks;
 mod losses;
 mod metrics;

@@ -212,6 +212,7 @@ impl Meta {
             false => meta.spawn("pairs", crate::pairs::follow(meta.clone())),
         }
         meta.spawn("deletions", crate::deletions::run(meta.clone()));
+        meta.spawn("lingering", crate::lingering::run(meta.clone()));
         meta.spawn("jobs", crate::jobs::run(meta.clone()));
         checkpoints::begin(&meta);
         Ok(meta)
@@ -386,6 +387,7 @@ impl Meta {
             }
             false => self.env.random(),
         };
+        entry.lingers = crate::lingering::may_begin(&entry);
         let mut inos: Vec<Ino> = Vec::new();
         let named = crate::changes::concerned(&core.state, &entry, &mut inos);
         let reply = core.state.apply(&entry);

@@ -28,6 +28,7 @@ mod errno;
 mod image;
 mod inode;
 mod layouts;
+mod lingering;
 mod locks;
 mod moves;
 mod names;

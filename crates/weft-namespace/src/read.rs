@@ -292,12 +292,12 @@ impl State {
         known.map_or("", |known| &known.name)
     }
 
-    /// The inodes that a session writes, alone or beside others, in order.
+    /// The inodes that a session writes, alone or beside others, in order; not what lingers, of which nothing is to be
+    /// settled.
     pub fn write_leases_of(&self, session: SessionId) -> Vec<Ino> {
-        let known = self.sessions.get(&session);
-        known
-            .map(|s| s.write_leases.iter().copied().collect())
-            .unwrap_or_default()
+        let known = self.sessions.get(&session).into_iter();
+        let inos = known.flat_map(|known| known.write_leases.iter().copied());
+        inos.filter(|ino| !self.lingers(*ino)).collect()
     }
 
     /// The inodes on which a session holds locks, in order: their waiters may try again when it ends.

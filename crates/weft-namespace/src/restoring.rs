@@ -149,6 +149,7 @@ impl State {
         self.locked = loaded.locked;
         self.strays = loaded.strays;
         self.splitting = loaded.splitting;
+        self.lingering = loaded.lingering;
         self.counts = loaded.counts;
         for (slot, next) in loaded.counters {
             let known = self.counters.entry(slot).or_insert(next);

@@ -8,6 +8,7 @@ use crate::directory::Directory;
 use crate::errno::Errno;
 use crate::inode::{Body, File, Inode, Stamp};
 use crate::layouts::{DEFAULT_POLICY, Shapes};
+use crate::lingering::{Unkept, may_linger};
 use crate::locks::Locks;
 use crate::moves::Move;
 use crate::names::Name;
@@ -109,6 +110,8 @@ pub struct State {
     pub(crate) strays: BTreeMap<Ino, u32>,
     /// Derived from the inodes: directories that are spread and have entries of their own still.
     pub(crate) splitting: BTreeSet<Ino>,
+    /// Derived from the inodes: those that have no name, and nobody who holds them.
+    pub(crate) lingering: BTreeSet<Ino>,
 }
 
 /// What is counted as it changes, so that `statistics` need not walk.
@@ -130,6 +133,8 @@ pub(crate) struct Context<'a> {
     pub cred: &'a Cred,
     pub now: Stamp,
     pub random: u64,
+    /// What nobody names or holds any more goes, or lingers.
+    pub unkept: Unkept,
 }
 
 impl Default for State {
@@ -198,15 +203,17 @@ impl State {
             locked: Locked::default(),
             strays: BTreeMap::new(),
             splitting: BTreeSet::new(),
+            lingering: BTreeSet::new(),
         }
     }
 
     // ---- reading ----
 
+    /// One that lingers is there for nobody.
     pub(crate) fn get(&self, ino: Ino) -> Result<&Inode, Errno> {
-        self.inodes
-            .get(&ino)
-            .map(|inode| &**inode)
+        let inode = self.inodes.get(&ino).map(|inode| &**inode);
+        inode
+            .filter(|inode| inode.nlink > 0 || !self.lingers(ino))
             .ok_or(Errno::ESTALE)
     }
 
@@ -322,6 +329,10 @@ impl State {
             Body::Symlink(target) => self.counts.target_bytes += target.len() as u64,
             _ => {}
         }
+        if inode.nlink == 0 && may_linger(&inode) {
+            // Until it is known who holds it.
+            self.lingering.insert(ino);
+        }
         self.inodes.insert(ino, Box::new(inode));
     }
 
@@ -418,11 +429,12 @@ impl State {
         if let Some(keeper) = self.sessions.get_mut(&session) {
             keeper.holds.insert(ino);
             self.holds.entry(ino).or_default().insert(session);
+            self.lingering.remove(&ino);
         }
     }
 
-    /// The session no longer has it open; an inode without name that nobody else holds goes.
-    pub(crate) fn release(&mut self, ino: Ino, session: SessionId) {
+    /// The session no longer has it open; an inode without name that nobody else holds goes, or lingers.
+    pub(crate) fn release(&mut self, ino: Ino, session: SessionId, unkept: Unkept) {
         if let Some(keeper) = self.sessions.get_mut(&session) {
             keeper.holds.remove(&ino);
         }
@@ -432,14 +444,14 @@ impl State {
                 self.holds.remove(&ino);
             }
         }
-        self.remove_if_unused(ino);
+        self.end_if_unused(ino, unkept);
     }
 
     /// One name (of a directory: its only one) was taken away. Answers the inode as it is then.
     pub(crate) fn drop_link(
         &mut self,
         ino: Ino,
-        now: Stamp,
+        (now, unkept): (Stamp, Unkept),
         keep_open: Option<SessionId>,
     ) -> Option<proto::Attr> {
         self.lose_shards(ino);
@@ -455,7 +467,7 @@ impl State {
             if let Some(session) = keep_open {
                 self.hold(ino, session);
             }
-            self.remove_if_unused(ino);
+            self.end_if_unused(ino, unkept);
         }
         Some(attr)
     }
@@ -468,6 +480,7 @@ impl State {
         let Some(inode) = self.inodes.remove(&ino) else {
             return;
         };
+        self.lingering.remove(&ino);
         match &inode.body {
             Body::Directory(_) => self.counts.directories -= 1,
             Body::Symlink(target) => self.counts.target_bytes -= target.len() as u64,

@@ -127,7 +127,7 @@ impl State {
             },
             subdirectories: None,
             change: inode.change,
-            kept_open: self.holds.contains_key(&ino),
+            kept_open: self.holds.contains_key(&ino) || self.lingers(ino),
         })
     }
 

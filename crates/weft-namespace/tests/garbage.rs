@@ -9,10 +9,10 @@ use weft_namespace::State;
 use weft_types::{Ino, SessionId};
 use weft_wire::proto::op::Op;
 use weft_wire::proto::{
-    self, AddPair, CloseSession, Create, Cred, DropKept, DropLease, Dropped, Entry, FileLock, Link,
-    NewReign, OpenSession, Orphan, PairState, Policy, Release, Removexattr, Rename, Rmdir, SetLock,
-    SetOpen, SetPairState, SetPolicy, Setattr, SettledSize, Setxattr, Time, TrimDone, Unlink,
-    WriteLease,
+    self, AddPair, CloseSession, Create, Cred, DropKept, DropLease, Dropped, Entry, FileLock,
+    LetGo, Link, NewReign, OpenSession, Orphan, PairState, Policy, Release, Removexattr, Rename,
+    Rmdir, SetLock, SetOpen, SetPairState, SetPolicy, Setattr, SettledSize, Setxattr, Time,
+    TrimDone, Unlink, WriteLease,
 };
 
 /// Applies the bytes to the state if they are an entry.
@@ -124,7 +124,10 @@ impl Random {
     }
 
     fn op(&mut self, inos: &[u64]) -> Op {
-        match self.below(28) {
+        match self.below(29) {
+            28 => Op::LetGo(LetGo {
+                inos: vec![self.ino(inos), self.number()],
+            }),
             0..=4 => Op::Create(Create {
                 parent: self.ino(inos),
                 name: self.name(),
@@ -300,6 +303,7 @@ impl Random {
                 | Op::AddPair(_)
                 | Op::SetPairState(_)
                 | Op::Dropped(_)
+                | Op::LetGo(_)
                 | Op::SettledSize(_)
         );
         Entry {
@@ -326,6 +330,7 @@ impl Random {
             time: self.time(),
             op: (self.below(40) > 0).then_some(proto::Op { op: Some(op) }),
             random: self.next(),
+            lingers: self.flag(),
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) fn whole(state: &mut State) -> Result<(), String> {
         );
         if inode.nlink == 0 {
             demand!(
-                state.holds.contains_key(ino),
+                state.holds.contains_key(ino) || state.lingers(*ino),
                 "inode {ino} has no name and no holder"
             );
         }

@@ -5,6 +5,7 @@
 //! files (SettledSize) before it closes the session of a client that vanished.
 
 use crate::errno::Errno;
+use crate::lingering::Unkept;
 use crate::state::{Context, State};
 use weft_types::SessionId;
 use weft_wire::proto::{self, OpReply};
@@ -60,6 +61,6 @@ fn free(state: &mut State, id: SessionId) {
         }
     }
     for ino in &session.holds {
-        state.release(*ino, id);
+        state.release(*ino, id, Unkept::Goes);
     }
 }

@@ -36,6 +36,7 @@ mod write_lease;
 use crate::access;
 use crate::errno::Errno;
 use crate::inode::Stamp;
+use crate::lingering::{self, Unkept};
 use crate::state::{Context, State};
 use weft_types::{Ino, Operation, SessionId};
 use weft_wire::proto::op::Op;
@@ -72,11 +73,12 @@ impl<'a> Context<'a> {
             cred: entry.cred.as_ref().unwrap_or(none),
             now: Stamp::of_entry(entry.time.as_ref()),
             random: entry.random,
+            unkept: Unkept::of_entry(entry),
         }
     }
 
     /// Refuses what only the service may do.
-    fn check_service(&self) -> Result<(), Errno> {
+    pub(crate) fn check_service(&self) -> Result<(), Errno> {
         if self.session.0 == 0 {
             Ok(())
         } else {
@@ -193,6 +195,7 @@ impl State {
             Op::NewReign(op) => new_reign::apply(self, ctx, op),
             Op::AddPair(op) => pairs::add(self, ctx, op),
             Op::Orphan(op) => orphan::apply(self, ctx, op),
+            Op::LetGo(op) => lingering::let_go(self, ctx, op),
             Op::RelayoutBegin(op) => relayout::begin(self, ctx, op),
             Op::Relayout(op) => relayout::commit(self, ctx, op),
             Op::RelayoutEnd(op) => relayout::end(self, ctx, op),
@@ -292,6 +295,7 @@ impl State {
             | Op::NewReign(_)
             | Op::AddPair(_)
             | Op::Orphan(_)
+            | Op::LetGo(_)
             | Op::RelayoutBegin(_)
             | Op::RelayoutEnd(_)
             | Op::StartJob(_)

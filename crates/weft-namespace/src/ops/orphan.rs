@@ -1,7 +1,8 @@
-//! Orphan: a session has an inode open whose last name is about to go.
+//! Orphan: a session holds an inode that has no name, or whose last name is about to go.
 //!
-//! It comes before the change that takes the name away. The session holds the inode from then on,
-//! whether that change succeeds or not, until its Release or its end.
+//! The service says so of a session that has it open, before the change that takes the name away; a client of itself
+//! when its kernel still has the number of one that lingers. The session holds the inode from then on, whether that
+//! change succeeds or not, until its Release or its end.
 
 use crate::errno::Errno;
 use crate::state::{Context, State};
@@ -18,7 +19,10 @@ pub(super) fn apply(
         return Err(Errno::EPERM);
     }
     let ino = Ino(op.ino);
-    state.get(ino)?;
+    let inode = state.inodes.get(&ino).ok_or(Errno::ESTALE)?;
+    if inode.is_directory() && ctx.session.0 != 0 {
+        return Err(Errno::EISDIR);
+    }
     if !state.session_exists(session) {
         return Err(Errno::ESTALE);
     }

@@ -1,4 +1,4 @@
-//! Release: the session no longer has an inode open that it held without a name.
+//! Release: the session no longer holds an inode without a name.
 
 use crate::errno::Errno;
 use crate::state::{Context, State};
@@ -12,7 +12,7 @@ pub(super) fn apply(
 ) -> Result<OpReply, Errno> {
     ctx.check_session()?;
     let ino = Ino(op.ino);
-    state.release(ino, ctx.session);
+    state.release(ino, ctx.session, ctx.unkept);
     Ok(OpReply {
         attr: state.attr(ino),
         ..OpReply::default()

@@ -175,7 +175,7 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::Rename, plan:
             let victim = target.and_then(|(_, target)| {
                 let is_another = op.victim.is_some_and(|told| told != target.0);
                 let keep = (op.keep_open || is_another).then_some(ctx.session);
-                state.drop_link(target, ctx.now, keep)
+                state.drop_link(target, (ctx.now, ctx.unkept), keep)
             });
             (source, victim)
         }

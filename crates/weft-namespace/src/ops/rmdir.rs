@@ -28,7 +28,7 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::Rmdir, plan: 
     let parent = Ino(op.parent);
     state.remove_entry(parent, plan.cookie, &op.name);
     state.touch_directory(parent, ctx.now, -1);
-    let victim = state.drop_link(plan.victim, ctx.now, None);
+    let victim = state.drop_link(plan.victim, (ctx.now, ctx.unkept), None);
     OpReply {
         parent: state.attr(parent),
         victim,

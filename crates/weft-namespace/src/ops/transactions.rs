@@ -137,7 +137,10 @@ pub(super) fn commit(
     }
     let effect = |part: &Part| {
         let (part, time) = (part.clone(), ctx.now);
-        (part.tells(), state.do_part(&Prepared { part, time }))
+        (
+            part.tells(),
+            state.do_part(&Prepared { part, time }, ctx.unkept),
+        )
     };
     let done: Vec<(Tells, Option<Attr>)> = op.parts.iter().map(effect).collect();
     for (tells, attr) in done {
@@ -184,7 +187,7 @@ pub(super) fn finish(
     state.locked.free(id);
     if op.done {
         for part in &parts {
-            state.do_part(part);
+            state.do_part(part, ctx.unkept);
         }
     }
     Ok(OpReply::default())

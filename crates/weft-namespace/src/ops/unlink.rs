@@ -27,7 +27,7 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::Unlink, plan:
     state.touch_directory(parent, ctx.now, 0);
     let is_another = op.victim.is_some_and(|told| told != plan.victim.0);
     let keep = (op.keep_open || is_another).then_some(ctx.session);
-    let victim = state.drop_link(plan.victim, ctx.now, keep);
+    let victim = state.drop_link(plan.victim, (ctx.now, ctx.unkept), keep);
     OpReply {
         parent: state.attr(parent),
         victim,

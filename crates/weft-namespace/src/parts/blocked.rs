@@ -93,6 +93,7 @@ impl State {
             Op::SetLock(op) => locked.inode(Ino(op.ino)),
             Op::SetOpen(op) => locked.inode(Ino(op.ino)),
             Op::WriteLease(op) => locked.inode(Ino(op.ino)),
+            Op::Orphan(op) => locked.inode(Ino(op.ino)),
             // What gives something back, and what the service does on its own, changes nothing that a
             // part has checked.
             _ => None,

@@ -4,6 +4,7 @@ use super::check;
 use super::locked::of;
 use super::{Foreign, Prepared};
 use crate::inode::Stamp;
+use crate::lingering::Unkept;
 use crate::state::State;
 use weft_types::Ino;
 use weft_wire::proto::part::Part as Kind;
@@ -11,7 +12,7 @@ use weft_wire::proto::{Attr, FileKind, NamePart};
 
 impl State {
     /// Does a part that has been checked, and locked since. Answers what it leaves.
-    pub(crate) fn do_part(&mut self, prepared: &Prepared) -> Option<Attr> {
+    pub(crate) fn do_part(&mut self, prepared: &Prepared, unkept: Unkept) -> Option<Attr> {
         let now = prepared.time;
         match of(&prepared.part)? {
             Kind::Name(part) => {
@@ -24,7 +25,7 @@ impl State {
                 self.put_inode(ino, inode);
                 self.attr(ino)
             }
-            Kind::Drop(part) => self.drop_link(Ino(part.ino), now, None),
+            Kind::Drop(part) => self.drop_link(Ino(part.ino), (now, unkept), None),
             Kind::Spread(part) => self.do_spread(part, now),
             Kind::Set(part) => self.do_set(part, now),
             Kind::Take(part) => self.do_take(part),

@@ -5,6 +5,7 @@ use super::check::touched;
 use crate::access;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode, Stamp};
+use crate::lingering::Unkept;
 use crate::moves::effective;
 use crate::ops::{set_policy, setattr};
 use crate::parts::Foreign;
@@ -150,6 +151,7 @@ impl State {
             cred,
             now: Stamp::default(),
             random: 0,
+            unkept: Unkept::Goes,
         };
         let setattr::Plan::Set { mode, uid, gid, .. } = setattr::check_set(self, ctx, op)? else {
             return Err(Errno::EINVAL);

@@ -3,6 +3,7 @@
 use super::Given;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode};
+use crate::lingering::Unkept;
 use crate::parts::Foreign;
 use crate::sessions::Session;
 use crate::state::State;
@@ -85,6 +86,7 @@ impl State {
 
     /// An inode is not here any more; what names it here, and what it names, is.
     fn leave(&mut self, ino: Ino, inode: &Inode) {
+        self.lingering.remove(&ino);
         let slot = ino.slot();
         let names = match &inode.body {
             Body::Directory(directory) => {
@@ -143,6 +145,7 @@ impl State {
             self.inodes.insert(ino, inode);
         }
         self.splitting.append(&mut part.splitting);
+        self.lingering.append(&mut part.lingering);
         self.xattrs.append(&mut part.xattrs);
         self.trims.append(&mut part.trims);
         self.reserved.append(&mut part.reserved);
@@ -183,7 +186,7 @@ impl State {
                 self.hold(ino, session);
             }
             for session in ended {
-                self.release(ino, session);
+                self.release(ino, session, Unkept::Goes);
             }
         }
     }

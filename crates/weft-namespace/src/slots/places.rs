@@ -86,6 +86,7 @@ impl State {
             Op::WriteLease(op) => places.add(Ino(op.ino)),
             Op::DropLease(op) => places.add(Ino(op.ino)),
             Op::Release(op) => places.add(Ino(op.ino)),
+            Op::Orphan(op) => places.add(Ino(op.ino)),
             Op::TrimDone(op) => places.add(Ino(op.ino)),
             Op::RelayoutBegin(op) => places.add(Ino(op.ino)),
             Op::Relayout(op) => places.add(Ino(op.ino)),

@@ -4,6 +4,7 @@ mod create;
 mod exactly_once;
 mod images;
 mod leases;
+mod lingering;
 mod locks;
 mod names;
 mod reads;
