@@ -559,6 +559,22 @@ impl Client {
         self.0.is_orphan(ino)
     }
 
+    /// Has the service keep an inode that has lost its last name, as if it were open here: until it is not, and the face
+    /// does not have it any more ([`Invalidator::has`]). The service lets it linger for a second.
+    ///
+    /// # Errors
+    /// ESTALE: it is gone.
+    pub async fn keep_nameless(&self, ino: u64) -> Result<()> {
+        let core = self.0.clone();
+        let keeping = async move { core.keep_nameless(ino).await };
+        self.0.to_the_end(keeping).await
+    }
+
+    /// The face does not have an inode any more: what was kept for it may go.
+    pub fn face_forgot(&self, ino: u64) {
+        self.0.face_forgot(ino);
+    }
+
     /// How a file was opened; None if the handle is none.
     pub fn opened(&self, handle: HandleId) -> Option<OpenFlags> {
         self.0.handles.file(handle).ok().map(|file| file.flags)

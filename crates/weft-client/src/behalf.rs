@@ -38,7 +38,7 @@ impl Core {
         Ok(())
     }
 
-    async fn set_kept(self: &Rc<Self>, ino: u64, op: op::Op) -> Result<OpReply> {
+    pub(crate) async fn set_kept(self: &Rc<Self>, ino: u64, op: op::Op) -> Result<OpReply> {
         let core = self.clone();
         self.to_the_end(async move {
             let (reply, _) = core.change_at(ino, Cred::default(), op, false).await?;

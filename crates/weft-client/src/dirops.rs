@@ -338,6 +338,7 @@ impl Core {
         if victim.nlink > 0 && !is_dir {
             return;
         }
+        self.departs(victim.ino, true);
         let Some(node) = self.nodes.get(victim.ino) else {
             if is_kept {
                 self.let_go(self.nodes.get_or_new(victim.ino));
@@ -351,8 +352,12 @@ impl Core {
         if is_kept {
             self.let_go(node.clone());
         }
-        // Nobody can read it any more: what waits is not worth sending.
+        // Who comes with its number is served what the servers have; all was sent before the name went, but for what could
+        // not be.
         let mut state = node.state.borrow_mut();
+        if !is_dir && self.face_has(victim.ino) {
+            state.depart(victim.ino);
+        }
         let dropped = state.buffer.waiting.bytes();
         state.buffer.waiting = Default::default();
         state.buffer.ready.clear();

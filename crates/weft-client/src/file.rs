@@ -109,12 +109,11 @@ impl Core {
         node.is_some_and(|node| node.state.borrow().orphan)
     }
 
-    /// Takes a handle out; the last one of an unlinked file tells the server.
+    /// Takes a handle out; the last one of an unlinked file tells the server, unless the face knows it still.
     pub fn close_handle(self: &Rc<Self>, id: HandleId) -> Option<Rc<FileHandle>> {
         let (handle, is_last) = self.handles.remove_file(id)?;
-        let is_orphan = is_last && std::mem::take(&mut handle.node.state.borrow_mut().orphan);
-        if is_orphan {
-            self.let_go(handle.node.clone());
+        if is_last {
+            self.end_if_unused(&handle.node);
         }
         Some(handle)
     }

@@ -18,6 +18,7 @@ mod behalf;
 mod changes;
 mod copies;
 mod core;
+mod departed;
 mod dirops;
 mod dirs;
 mod extents;

@@ -174,12 +174,12 @@ impl Core {
     }
 
     /// A group has heard of this client's other sessions, and says what is kept open for this one: what is
-    /// not open here is let go.
+    /// neither open here nor known to the face is let go.
     pub fn claimed(self: &Rc<Self>, session: &Session, kept_open: &[u64]) {
         self.sessions.forget_unclaimed(session.group);
         for ino in kept_open {
             let node = self.nodes.get_or_new(*ino);
-            if node.is_open() {
+            if node.is_open() || self.face_has(*ino) {
                 node.state.borrow_mut().orphan = true;
                 node.opened_in.set(session.id());
             } else if node.unlinking.get() == 0 {

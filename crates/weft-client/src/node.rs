@@ -143,8 +143,10 @@ pub(crate) struct NodeState {
     pub unsynced: bool,
     /// As the last lease said: somebody denies others something of it.
     pub denied: bool,
-    /// Unlinked while open here: the last close tells the server.
+    /// Unlinked while open here, or kept for the face: the server is told when it is neither open nor known to the face.
     pub orphan: bool,
+    /// Unlinked by this client, and known to the face still: what it owed then.
+    pub departed: Option<Box<proto::Setattr>>,
     /// A revocation that is not answered yet says that the last name goes.
     pub unlinked: bool,
     /// Revocations that are to be answered when the lease has been given back.
@@ -242,6 +244,7 @@ impl Node {
         Rc::strong_count(self) == 1
             && !self.is_open()
             && !state.orphan
+            && state.departed.is_none()
             && !state.asking
             && state.buffer.is_clean()
             && state.aside.is_empty()

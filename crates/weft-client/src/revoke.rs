@@ -309,7 +309,8 @@ impl Core {
         owed: Option<Setattr>,
         done: bool,
     ) {
-        if std::mem::take(&mut state.unlinked) && node.is_open() {
+        let is_unlinked = std::mem::take(&mut state.unlinked);
+        if is_unlinked && node.is_open() {
             // The server keeps the inode for this client until it says that it has closed it.
             state.orphan = true;
         }
@@ -318,6 +319,9 @@ impl Core {
         let count = self.revocations.get() + answers.len() as u64;
         self.revocations.set(count);
         answer_revoke(node, answers, owed, done);
+        if is_unlinked {
+            self.departs(node.ino, false);
+        }
     }
 }
 

@@ -210,6 +210,7 @@ impl Core {
                 state.unlinked = false;
                 // What the service kept for the session went with it.
                 state.orphan = false;
+                state.departed = None;
             }
             if was_held {
                 held.push(node);

@@ -218,6 +218,16 @@ pub trait Invalidator {
         let _ = ino;
         std::future::ready(None).boxed_local()
     }
+    /// An inode has lost its last name, or is about to: `here`, by this client. The face's own clients may know it still.
+    fn departs(&self, ino: u64, here: bool) {
+        let _ = (ino, here);
+    }
+    /// They may come with an inode's number though it has no name, and [`Client::face_forgot`](crate::Client::face_forgot)
+    /// will be called when they cannot any more.
+    fn has(&self, ino: u64) -> bool {
+        let _ = ino;
+        false
+    }
 }
 
 /// For tools: a file's place and state.

@@ -1360,3 +1360,108 @@ fn nothing_is_written_before_it_is_known_that_what_was_cut_is_trimmed() {
         assert_eq!(read(&a, handle, 20_000, 5000).await, pattern(2, 5000));
     });
 }
+
+/// A face whose clients have looked up an inode.
+#[derive(Default)]
+struct Knows {
+    ino: Cell<u64>,
+    departed: RefCell<Vec<(u64, bool)>>,
+}
+
+impl Invalidator for Knows {
+    fn inode(&self, _ino: u64, _data: bool) -> futures_util::future::LocalBoxFuture<'static, bool> {
+        Box::pin(async { true })
+    }
+
+    fn names(&self, _dir: u64) -> futures_util::future::LocalBoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+
+    fn departs(&self, ino: u64, here: bool) {
+        self.departed.borrow_mut().push((ino, here));
+    }
+
+    fn has(&self, ino: u64) -> bool {
+        self.ino.get() == ino
+    }
+}
+
+/// Longer than anything lingers.
+const LINGERED: Duration = Duration::from_millis(2500);
+
+async fn is_gone(client: &Client, ino: u64) -> bool {
+    client.keep_nameless(ino).await == Err(Errno(libc::ESTALE))
+}
+
+#[test]
+fn what_has_lost_its_name_is_kept_for_who_comes_with_its_number() {
+    with_cluster(1, async |cluster| {
+        let (a, b) = (cluster.client().await, cluster.client().await);
+        let face = Rc::new(Knows::default());
+        b.set_invalidator(face.clone());
+        let (ino, handle) = create(&a, "f").await;
+        a.write(handle, 0, pattern(1, 5000), false).await.unwrap();
+        close(&a, handle).await;
+        assert_eq!(lookup(&b, "f").await.unwrap().ino, ino);
+        face.ino.set(ino);
+        a.unlink(&root(), a.root(), b"f").await.unwrap();
+        assert_eq!(*face.departed.borrow(), [(ino, false)]);
+        // It lingers, also for a new reign.
+        cluster.restart_meta(Duration::ZERO).await;
+        assert_eq!(b.getattr(ino).await.err(), Some(Errno(libc::ESTALE)));
+        b.keep_nameless(ino).await.unwrap();
+        cluster.env.sleep(LINGERED).await;
+        cluster.restart_meta(Duration::ZERO).await;
+        let handle = b.open(&root(), ino, RW).await.unwrap();
+        assert_eq!(read(&b, handle, 0, 9000).await, pattern(1, 5000));
+        assert_eq!(b.getattr(ino).await.unwrap().attr.nlink, 0);
+        close(&b, handle).await;
+        // It is not open any more, and the face has it still.
+        cluster.env.sleep(LINGERED).await;
+        assert_eq!(b.getattr(ino).await.unwrap().attr.size, 5000);
+        assert_eq!(a.getattr(ino).await.err(), Some(Errno(libc::ESTALE)));
+        face.ino.set(0);
+        b.face_forgot(ino);
+        cluster.env.sleep(LINGERED).await;
+        assert!(is_gone(&a, ino).await && is_gone(&b, ino).await);
+        if cluster.kind == Kind::StandIns {
+            cluster.env.sleep(Duration::from_secs(1)).await;
+            assert_eq!(cluster.objects(), 0, "room is free again");
+        }
+    });
+}
+
+#[test]
+fn who_takes_a_name_away_tells_what_it_owed_of_what_is_kept() {
+    with_cluster(1, async |cluster| {
+        let (a, b) = (cluster.client().await, cluster.client().await);
+        let face = Rc::new(Knows::default());
+        a.set_invalidator(face.clone());
+        for by_rename in [false, true] {
+            let (ino, handle) = create(&a, "f").await;
+            a.write(handle, 0, pattern(2, 70_000), false).await.unwrap();
+            close(&a, handle).await;
+            face.ino.set(ino);
+            if by_rename {
+                let (_, handle) = create(&a, "g").await;
+                close(&a, handle).await;
+                let over = RenameFlags::default();
+                let renamed = a.rename(&root(), a.root(), b"g", a.root(), b"f", over);
+                renamed.await.unwrap();
+            } else {
+                a.unlink(&root(), a.root(), b"f").await.unwrap();
+            }
+            assert_eq!(face.departed.borrow_mut().pop(), Some((ino, true)));
+            a.keep_nameless(ino).await.unwrap();
+            let handle = a.open(&root(), ino, RW).await.unwrap();
+            assert_eq!(read(&a, handle, 0, 99_000).await, pattern(2, 70_000));
+            face.ino.set(0);
+            // What is open stays; what is neither is let go.
+            a.face_forgot(ino);
+            assert_eq!(a.getattr(ino).await.unwrap().attr.size, 70_000);
+            close(&a, handle).await;
+        }
+        cluster.env.sleep(LINGERED).await;
+        assert!(lookup(&b, "f").await.is_some());
+    });
+}

@@ -16,6 +16,8 @@ pub const MINOR: u32 = 45;
 pub const MINOR_MIN: u32 = 31;
 /// First minor version whose kernel knows [`NOTIFY_INC_EPOCH`].
 pub const MINOR_EPOCH: u32 = 44;
+/// First minor version whose kernel knows [`NOTIFY_PRUNE`].
+pub const MINOR_PRUNE: u32 = 45;
 
 /// Bytes of the header of a request.
 pub const IN_HEADER: usize = 40;
@@ -28,6 +30,9 @@ pub const WRITE_IN: usize = 40;
 pub const NOTIFY_INVAL_INODE: i32 = 2;
 /// Notification: all names looked up before now are void.
 pub const NOTIFY_INC_EPOCH: i32 = 8;
+
+/// Notification: names that nobody uses of these inodes are dropped, and the inodes with them.
+pub const NOTIFY_PRUNE: i32 = 9;
 
 /// Flags of INIT.
 pub mod init {

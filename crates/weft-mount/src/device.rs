@@ -222,6 +222,21 @@ impl Writer {
         self.write(&[IoSlice::new(&header)])
     }
 
+    /// Has the kernel drop the names of inodes that nobody uses, and with the last name the inode: it is forgotten then.
+    /// Takes locks of names only, but may wait for an inode's pages: never call it on the client's thread.
+    ///
+    /// # Errors
+    /// EINVAL: the kernel does not know that.
+    pub fn prune(&self, inos: &[u64]) -> io::Result<()> {
+        let mut body = vec![0; 16 + 8 * inos.len()];
+        body[..4].copy_from_slice(&(inos.len() as u32).to_ne_bytes());
+        for (at, ino) in body[16..].chunks_exact_mut(8).zip(inos) {
+            at.copy_from_slice(&ino.to_ne_bytes());
+        }
+        let header = abi::notify_header(abi::NOTIFY_PRUNE, body.len());
+        self.write(&[IoSlice::new(&header), IoSlice::new(&body)])
+    }
+
     fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         loop {
             // The kernel takes a message whole or not at all.

@@ -9,8 +9,10 @@
 
 use crate::abi::{self, Call, Header, LockIn, Out, SetattrIn, fattr, fopen};
 use crate::aliases::Name;
+use crate::departures::Departures;
 use crate::device::{DATA_MAX, Request};
 use crate::errno;
+use crate::gone::Ghosts;
 use crate::holds::{Hold, Locks, PAGE};
 use crate::invalidate::KernelCache;
 use crate::kernel::Kernel;
@@ -75,6 +77,8 @@ pub struct Face {
     client: Client,
     writer: Rc<dyn Kernel>,
     kernel: Rc<KernelCache>,
+    departures: Rc<Departures>,
+    ghosts: RefCell<Ghosts>,
     metrics: Rc<Metrics>,
     /// Seconds for which the kernel may keep what a lease covers.
     cache_seconds: u64,
@@ -98,7 +102,7 @@ struct WriteCall {
 }
 
 /// A reply's body.
-enum Body {
+pub(crate) enum Body {
     Nothing,
     Bytes(Vec<u8>),
     Parts(Vec<Bytes>),
@@ -120,11 +124,18 @@ impl Face {
         metrics: Rc<Metrics>,
         cache_seconds: u64,
     ) -> Rc<Face> {
+        let departures = Departures::new(
+            (env.clone(), client.clone()),
+            (writer.clone(), kernel.clone()),
+        );
+        kernel.set_departures(&departures);
         Rc::new(Face {
             env,
             client,
             writer,
             kernel,
+            departures,
+            ghosts: RefCell::default(),
             metrics,
             cache_seconds,
             interruptible: RefCell::default(),
@@ -132,6 +143,30 @@ impl Face {
             maps_uncached: Cell::new(false),
             destroyed: Cell::new(false),
         })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn kernel(&self) -> &Rc<KernelCache> {
+        &self.kernel
+    }
+
+    pub(crate) fn departures(&self) -> &Departures {
+        &self.departures
+    }
+
+    pub(crate) fn ghosts(&self) -> &RefCell<Ghosts> {
+        &self.ghosts
+    }
+
+    pub(crate) fn wall(&self) -> Time {
+        let wall = self.env.wall();
+        Time {
+            seconds: wall.seconds(),
+            nanos: wall.subsecond_nanos(),
+        }
     }
 
     /// The kernel has said goodbye; nothing more will come.
@@ -154,7 +189,10 @@ impl Face {
         match call {
             Call::Forget(all) => {
                 for (ino, count) in all {
-                    self.kernel.forgot(ino, count);
+                    if self.kernel.forgot(ino, count) {
+                        self.ghosts.borrow_mut().remove(&ino);
+                        self.departures.forgot(ino);
+                    }
                 }
             }
             Call::Interrupt { unique } => {
@@ -319,6 +357,7 @@ impl Face {
         }
         let epochs = offer.minor >= abi::MINOR_EPOCH;
         self.kernel.set_epochs(epochs);
+        self.departures.set_prunes(offer.minor >= abi::MINOR_PRUNE);
         let flags = offer.flags & WANTED;
         self.maps_uncached
             .set(flags & abi::init::DIRECT_IO_ALLOW_MMAP != 0);
@@ -360,7 +399,7 @@ impl Face {
     /// What the kernel is told of an inode under a name. `name` None: under none that could be renamed.
     fn entry(&self, known: &Known, name: Option<Name>, name_leased: bool) -> Out {
         let ino = known.attr.ino;
-        self.kernel.told(ino);
+        self.kernel.told(&known.attr);
         self.tells_size(known);
         if let Some(name) = name.filter(|_| has_aliases(known)) {
             self.kernel.tells_name(ino, name);
@@ -378,7 +417,7 @@ impl Face {
         }
     }
 
-    fn attributes(&self, known: &Known) -> Body {
+    pub(crate) fn attributes(&self, known: &Known) -> Body {
         self.tells_size(known);
         Out::with_capacity(104)
             .attr_out(&attr_out(&known.attr), self.validity(known.leased))
@@ -409,7 +448,12 @@ impl Face {
     }
 
     /// `is_cached`: a read or write goes by way of the kernel's page cache.
-    async fn serve(&self, header: &Header, call: Call, is_cached: bool) -> Result<Body> {
+    pub(crate) async fn attempt(
+        &self,
+        header: &Header,
+        call: Call,
+        is_cached: bool,
+    ) -> Result<Body> {
         let ino = header.node;
         let client = &self.client;
         match call {
@@ -729,6 +773,7 @@ impl Face {
                 async move { client.setattr(&cred, ino, wanted, handle).await }
             })
             .await?;
+        self.kernel.told_again(&known.attr);
         Ok(self.attributes(&known))
     }
 
@@ -897,7 +942,7 @@ impl Face {
                     limit,
                 );
                 if fits && let Some(known) = shown {
-                    self.kernel.told(entry.ino);
+                    self.kernel.told(&known.attr);
                     self.tells_size(known);
                     if has_aliases(known) {
                         let name = Name {
@@ -989,7 +1034,7 @@ fn begun(work: impl Future<Output = ()> + 'static) -> Option<LocalBoxFuture<'sta
 }
 
 /// A value for a caller with room for `size` bytes; 0 asks how much room it takes.
-fn sized(value: Bytes, size: u32) -> Result<Body> {
+pub(crate) fn sized(value: Bytes, size: u32) -> Result<Body> {
     if size == 0 {
         return Ok(Out::default().u32(value.len() as u32).u32(0).into());
     }

@@ -18,21 +18,24 @@
 //!   that its names are looked up again, and it is invalidated when it is first opened.
 
 use crate::aliases::Aliases;
+use crate::departures::Departures;
 use crate::fills::Fills;
 use crate::holds::{FOLIO_MAX, Hold, Holds, PAGE, Split};
 use crate::kernel::{Kernel, Runner};
 use crate::listed::Listings;
 use crate::sizes::Sizes;
+use crate::told::{Told, ToldInodes};
 use futures_util::FutureExt;
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Range;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
-use weft_types::{FixedMap, FixedSet};
+use weft_client::Attr;
+use weft_types::FixedSet;
 
 /// So often it is looked whether an invalidation waits for a page that is locked.
 const LATE: Duration = Duration::from_millis(5);
@@ -63,9 +66,10 @@ pub struct KernelCache {
     fills: RefCell<Fills>,
     /// The kernel knows epochs. Set once, by INIT.
     epochs: Cell<bool>,
-    /// How often the kernel was told of an inode and has not forgotten it. Inodes that are not here
-    /// need no invalidation.
-    lookups: RefCell<FixedMap<u64, u64>>,
+    /// What has lost its name: the face's.
+    departures: RefCell<Weak<Departures>>,
+    /// Inodes that are not here need no invalidation.
+    told: RefCell<ToldInodes>,
     /// Inodes whose invalidation came before the kernel had made them.
     late: RefCell<FixedSet<u64>>,
     pub(crate) sizes: RefCell<Sizes>,
@@ -85,13 +89,23 @@ impl KernelCache {
             held: Notify::new(),
             fills: RefCell::default(),
             epochs: Cell::new(false),
-            lookups: RefCell::default(),
+            departures: RefCell::default(),
+            told: RefCell::default(),
             late: RefCell::default(),
             sizes: RefCell::default(),
             overwritten: Notify::new(),
             aliases: RefCell::default(),
             listings: RefCell::default(),
         })
+    }
+
+    /// Where it is heard of what has lost its name.
+    pub(crate) fn set_departures(&self, departures: &Rc<Departures>) {
+        *self.departures.borrow_mut() = Rc::downgrade(departures);
+    }
+
+    fn departures(&self) -> Option<Rc<Departures>> {
+        self.departures.borrow().upgrade()
     }
 
     /// INIT has told which version the kernel speaks.
@@ -105,27 +119,34 @@ impl KernelCache {
     }
 
     /// The kernel is being told of an inode.
-    pub fn told(&self, ino: u64) {
-        *self.lookups.borrow_mut().entry(ino).or_insert(0) += 1;
+    pub fn told(&self, attr: &Attr) {
+        self.told.borrow_mut().tell(attr, 1);
     }
 
-    /// The kernel has forgotten so many tellings of an inode.
-    pub fn forgot(&self, ino: u64, count: u64) {
-        let mut lookups = self.lookups.borrow_mut();
-        if let Some(known) = lookups.get_mut(&ino) {
-            *known = known.saturating_sub(count);
-            if *known == 0 {
-                lookups.remove(&ino);
-                self.late.borrow_mut().remove(&ino);
-                self.sizes.borrow_mut().forgot(ino);
-                self.aliases.borrow_mut().forgot(ino);
-            }
+    /// The kernel is being told the attributes of an inode that it knows.
+    pub fn told_again(&self, attr: &Attr) {
+        self.told.borrow_mut().tell(attr, 0);
+    }
+
+    /// The kernel has forgotten so many tellings of an inode. True: it does not know it any more.
+    pub fn forgot(&self, ino: u64, count: u64) -> bool {
+        let is_last = self.told.borrow_mut().forget(ino, count);
+        if is_last {
+            self.late.borrow_mut().remove(&ino);
+            self.sizes.borrow_mut().forgot(ino);
+            self.aliases.borrow_mut().forgot(ino);
         }
+        is_last
+    }
+
+    /// What the kernel knows of an inode.
+    pub fn known(&self, ino: u64) -> Option<Told> {
+        self.told.borrow().get(ino)
     }
 
     /// How many inodes the kernel knows.
     pub fn inodes(&self) -> usize {
-        self.lookups.borrow().len()
+        self.told.borrow().len()
     }
 
     /// An inode is used by its number: what was too early for it is made up for.
@@ -301,7 +322,7 @@ impl KernelCache {
     /// One notification to the kernel: attributes, and the pages of a range if given. It goes on, and what
     /// comes of it is noted, if nobody waits for it any more.
     async fn forget(self: &Rc<Self>, ino: u64, pages: Option<Range<u64>>, runner: Runner) {
-        if ino != weft_types::ROOT_INO.0 && !self.lookups.borrow().contains_key(&ino) {
+        if ino != weft_types::ROOT_INO.0 && self.known(ino).is_none() {
             return;
         }
         let turn = self.fills.borrow_mut().begin();
@@ -407,6 +428,17 @@ impl weft_client::Invalidator for Invalidation {
             }
         }
         .boxed_local()
+    }
+
+    fn departs(&self, ino: u64, here: bool) {
+        if let Some(departures) = self.0.departures() {
+            departures.departs(ino, here);
+        }
+    }
+
+    fn has(&self, ino: u64) -> bool {
+        let departures = self.0.departures();
+        departures.is_some_and(|departures| departures.has(ino))
     }
 }
 

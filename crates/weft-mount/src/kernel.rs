@@ -6,6 +6,7 @@
 //! [`Kernel::invalidate_inode`].
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::io;
 use std::ops::Range;
@@ -48,6 +49,14 @@ pub trait Kernel {
     /// # Errors
     /// ENOENT: the kernel does not have the inode. Others as the kernel's.
     fn void_attributes(&self, ino: u64) -> io::Result<()>;
+
+    /// Has the kernel drop the names of inodes that nobody uses, and with its last name an inode: that it forgets then.
+    /// EINVAL: it does not know that.
+    fn prune(&self, inos: Vec<u64>) -> LocalBoxFuture<'static, io::Result<()>> {
+        let _ = inos;
+        let unknown = io::Error::from_raw_os_error(libc::EINVAL);
+        std::future::ready(Err(unknown)).boxed_local()
+    }
 
     /// Who does an invalidation waits, as for a page that is locked. Not so if it merely has no
     /// processor: then it will be done soon. True if that cannot be seen; false before it has begun.

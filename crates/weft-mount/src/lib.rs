@@ -13,10 +13,12 @@
 pub mod abi;
 mod aliases;
 mod believed;
+pub mod departures;
 pub mod device;
 pub mod errno;
 mod fills;
 pub mod fs;
+mod gone;
 mod groups;
 pub mod holds;
 pub mod invalidate;
@@ -28,6 +30,7 @@ pub mod notify;
 pub mod run;
 mod settings;
 mod sizes;
+mod told;
 pub mod translate;
 mod uncached;
 

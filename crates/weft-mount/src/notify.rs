@@ -24,13 +24,17 @@ const THREADS: usize = 8;
 /// session's term.
 const THREADS_MAX: usize = 128;
 
-/// Invalidations that wait for a thread. Only a bound on memory: who adds one more waits.
+/// Notifications that wait for a thread. Only a bound on memory: who adds one more waits.
 const QUEUE_MAX: usize = 1024;
 
-/// An inode to invalidate.
+/// A notification that may wait in the kernel.
+enum Notice {
+    Invalidate(u64, Option<Range<u64>>),
+    Prune(Vec<u64>),
+}
+
 struct Job {
-    ino: u64,
-    pages: Option<Range<u64>>,
+    notice: Notice,
     runner: Runner,
     done: oneshot::Sender<io::Result<()>>,
 }
@@ -75,6 +79,29 @@ impl Real {
         self.threads.set(index + 1);
         Ok(())
     }
+
+    /// Has a thread send it, now or when one is free.
+    fn notify(&self, notice: Notice, runner: Runner) -> LocalBoxFuture<'static, io::Result<()>> {
+        let (done, answer) = oneshot::channel();
+        let job = Job {
+            notice,
+            runner,
+            done,
+        };
+        let left = match self.jobs.try_send(job) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
+            Err(mpsc::error::TrySendError::Full(job)) => Some((self.jobs.clone(), job)),
+        };
+        async move {
+            if let Some((jobs, job)) = left {
+                let _ = jobs.send(job).await;
+            }
+            // The threads only end with the mount.
+            let gone = || io::Error::from_raw_os_error(libc::ENODEV);
+            answer.await.unwrap_or_else(|_| Err(gone()))
+        }
+        .boxed_local()
+    }
 }
 
 impl Kernel for Real {
@@ -96,26 +123,11 @@ impl Kernel for Real {
         pages: Option<Range<u64>>,
         runner: Runner,
     ) -> LocalBoxFuture<'static, io::Result<()>> {
-        let (done, answer) = oneshot::channel();
-        let job = Job {
-            ino,
-            pages,
-            runner,
-            done,
-        };
-        let left = match self.jobs.try_send(job) {
-            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
-            Err(mpsc::error::TrySendError::Full(job)) => Some((self.jobs.clone(), job)),
-        };
-        async move {
-            if let Some((jobs, job)) = left {
-                let _ = jobs.send(job).await;
-            }
-            // The threads only end with the mount.
-            let gone = || io::Error::from_raw_os_error(libc::ENODEV);
-            answer.await.unwrap_or_else(|_| Err(gone()))
-        }
-        .boxed_local()
+        self.notify(Notice::Invalidate(ino, pages), runner)
+    }
+
+    fn prune(&self, inos: Vec<u64>) -> LocalBoxFuture<'static, io::Result<()>> {
+        self.notify(Notice::Prune(inos), Runner::default())
     }
 
     fn void_attributes(&self, ino: u64) -> io::Result<()> {
@@ -154,7 +166,10 @@ fn work(queue: &Mutex<mpsc::Receiver<Job>>, writer: &Writer) {
         };
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         job.runner.begin(thread);
-        let result = writer.invalidate_inode(job.ino, job.pages);
+        let result = match job.notice {
+            Notice::Invalidate(ino, pages) => writer.invalidate_inode(ino, pages),
+            Notice::Prune(inos) => writer.prune(&inos),
+        };
         // Who asked may have given up.
         let _ = job.done.send(result);
     }

@@ -10,6 +10,7 @@
 )]
 
 mod believed;
+mod removed;
 mod support;
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -614,6 +615,9 @@ fn two_mounts_see_each_other() {
         }),
         ("past the cache", |mounts| {
             believed::writes_past_the_cache_are_read(&mounts.a)
+        }),
+        ("removed", |mounts| {
+            removed::is_as_on_a_local_disk(&mounts.a, &mounts.b)
         }),
     ] {
         let begun = Instant::now();

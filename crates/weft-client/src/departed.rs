@@ -1,0 +1,96 @@
+//! Inodes that have lost their last name and that the face's own clients may still come with: a kernel goes on using the
+//! number of an inode until it has forgotten it (`docs/protocols/leases.md`, "What the kernel still has").
+//!
+//! The service lets such an inode linger for a moment. Within that this client may have it kept: as if it were
+//! open here, until it is neither open nor known to the face.
+
+use crate::core::Core;
+use crate::node::{Node, NodeState};
+use crate::revoke::owed_setattr;
+use crate::types::{Errno, Result};
+use std::rc::Rc;
+use weft_wire::proto::{self, op};
+
+impl Core {
+    /// The face's clients may come with this number, though the inode has no name.
+    pub fn face_has(&self, ino: u64) -> bool {
+        let face = self.invalidator.borrow().clone();
+        face.is_some_and(|face| face.has(ino))
+    }
+
+    /// An inode has lost its last name (or is about to): `here`, by this client.
+    pub fn departs(&self, ino: u64, here: bool) {
+        let face = self.invalidator.borrow().clone();
+        if let Some(face) = face {
+            face.departs(ino, here);
+        }
+    }
+
+    /// Has the service keep an inode without a name for this client.
+    ///
+    /// # Errors
+    /// ESTALE: it is gone. EIO as with any change.
+    pub async fn keep_nameless(self: &Rc<Self>, ino: u64) -> Result<()> {
+        let node = self.nodes.get_or_new(ino);
+        // What is being let go is let go first.
+        self.patiently(async {
+            while node.unlinking.get() > 0 {
+                node.wake.notified().await;
+            }
+            Ok(())
+        })
+        .await?;
+        if node.state.borrow().orphan {
+            return Ok(());
+        }
+        let orphan = op::Op::Orphan(proto::Orphan { ino, session: 0 });
+        self.set_kept(ino, orphan).await?;
+        let owed = {
+            let mut state = node.state.borrow_mut();
+            state.orphan = true;
+            state.departed.take()
+        };
+        if let Some(owed) = owed {
+            // ESTALE and EPERM: the service has taken the lease back, and it was told otherwise.
+            let told = self.set_kept(ino, op::Op::Setattr(*owed)).await;
+            told.or_else(|errno| match errno {
+                Errno(libc::ESTALE | libc::EPERM) => Ok(proto::OpReply::default()),
+                errno => Err(errno),
+            })?;
+        }
+        self.end_if_unused(&node);
+        Ok(())
+    }
+
+    /// The face's clients will not come with this number again, unless they look it up.
+    pub fn face_forgot(self: &Rc<Self>, ino: u64) {
+        if let Some(node) = self.nodes.get(ino) {
+            node.state.borrow_mut().departed = None;
+            self.end_if_unused(&node);
+        }
+    }
+
+    /// The service need not keep what is neither open here nor known to the face.
+    pub fn end_if_unused(self: &Rc<Self>, node: &Rc<Node>) {
+        if node.is_open() || !node.state.borrow().orphan {
+            return;
+        }
+        if self.face_has(node.ino) {
+            self.departs(node.ino, false);
+            return;
+        }
+        node.state.borrow_mut().orphan = false;
+        self.let_go(node.clone());
+    }
+}
+
+impl NodeState {
+    /// This client has taken its last name away, and the face has it still: size and times that were not told are told
+    /// if it is kept after all.
+    pub fn depart(&mut self, ino: u64) {
+        let owes = self.lease.owes() && self.buffer.owes() && !self.cutting;
+        let attr = self.attr.filter(|_| owes);
+        let more = std::mem::take(&mut self.buffer.allocated_more);
+        self.departed = attr.map(|attr| Box::new(owed_setattr(ino, &attr, more)));
+    }
+}
