@@ -14,8 +14,9 @@ pub const NOT_SERVED: Errno = Errno(libc::ENOSYS);
 pub const TOO_SMALL: Errno = Errno(libc::ERANGE);
 /// A kind of attribute or mode of fallocate that Weft does not have.
 pub const UNSUPPORTED: Errno = Errno(libc::EOPNOTSUPP);
-/// What the kernel knows of names is perhaps old: it is to ask for all of them.
-pub const ASK_AGAIN: Errno = Errno(libc::ESTALE);
+/// What the kernel knows of names is perhaps old: it is to ask for all of them, as it does upon ESTALE. No errno, so that
+/// it is not taken for what the service says of an inode that has gone.
+pub const ASK_AGAIN: Errno = Errno(i32::MAX);
 /// A wait that a signal ended.
 pub const INTERRUPTED: Errno = Errno(libc::EINTR);
 /// More processes wait for locks than [`crate::fs::LOCK_WAITS_MAX`].
@@ -31,6 +32,7 @@ pub fn is_denial(errno: Errno) -> bool {
 pub fn to_kernel(errno: Errno) -> i32 {
     match errno.0 {
         1..512 => errno.0,
+        _ if errno == ASK_AGAIN => libc::ESTALE,
         _ => libc::EIO,
     }
 }
@@ -42,7 +44,8 @@ mod tests {
     #[test]
     fn the_kernel_never_gets_an_errno_that_it_refuses() {
         assert_eq!(to_kernel(Errno(libc::ENOENT)), libc::ENOENT);
-        for odd in [0, -1, 512, 524, i32::MAX, i32::MIN] {
+        assert_eq!(to_kernel(ASK_AGAIN), libc::ESTALE);
+        for odd in [0, -1, 512, 524, i32::MIN] {
             assert_eq!(to_kernel(Errno(odd)), libc::EIO);
         }
     }
