@@ -671,23 +671,10 @@ impl Core {
 
     /// Makes `start..end` a hole, under a WRITE use of the caller's.
     async fn punch(self: &Rc<Self>, node: &Rc<Node>, start: u64, end: u64) -> Result<()> {
-        // What waits there is void; what is on its way there must not arrive afterwards.
-        let layout = loop {
-            let wake = node.wake.notified();
-            let (dropped, flies, layout) = {
-                let mut state = node.state.borrow_mut();
-                let before = state.buffer.waiting.bytes();
-                state.buffer.waiting.remove(start, end);
-                let dropped = before - state.buffer.waiting.bytes();
-                let flies = state.buffer.flying.touches(start, end);
-                (dropped, flies, state.layout.clone())
-            };
-            self.writeback.forget(dropped);
-            if !flies {
-                break layout.ok_or(Errno(libc::EIO))?;
-            }
-            wake.await;
-        };
+        // What is on its way there must not arrive afterwards.
+        let kept_back = self.keep_back(node, start..end).await?;
+        let layout = node.state.borrow().layout.clone();
+        let layout = layout.ok_or(Errno(libc::EIO))?;
         let size = node.state.borrow().attr.map_or(0, |attr| attr.size);
         let end = end.min(size).max(start);
         let shapes = layout.map.pairs().iter().enumerate();
@@ -706,12 +693,19 @@ impl Core {
             self.pairs
                 .shape(self, object, layout.protocol, None, vec![hole])
         });
+        // A pair that refuses leaves what waits, which is written over whatever others have made of it.
         for result in futures_util::future::join_all(shapes).await {
             result?;
         }
-        let allocated = self.allocated(node, &layout).await?;
-        if let Some(attr) = &mut node.state.borrow_mut().attr {
-            attr.allocated = allocated;
+        kept_back.is_void().await;
+        // The hole is there, whoever can say now what it is worth.
+        match self.allocated(node, &layout).await {
+            Ok(allocated) => {
+                if let Some(attr) = &mut node.state.borrow_mut().attr {
+                    attr.allocated = allocated;
+                }
+            }
+            Err(errno) => tracing::debug!(ino = node.ino, %errno, "allocation is not known"),
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ mod dirs;
 mod extents;
 mod file;
 mod handles;
+mod held;
 mod keeping;
 mod leases;
 mod locks;

@@ -256,7 +256,7 @@ impl Core {
     }
 
     /// Ends a session, if it is open: the service need not wait for its term.
-    pub async fn say_goodbye(self: &Rc<Self>, session: &Session) {
+    pub async fn say_goodbye(self: &Rc<Self>, session: &Rc<Session>) {
         session.begin_leaving();
         let id = session.id();
         if id == 0 {
