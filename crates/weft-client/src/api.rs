@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::dirops::Made;
+use crate::expiring;
 use crate::leases::{Mode, WHOLE};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -62,6 +63,8 @@ impl Client {
         }
         let core = Core::new(env.clone(), settings);
         env.spawn("session", Session::keep(Rc::downgrade(&core), FIRST));
+        let watching = expiring::watch(Rc::downgrade(&core), FIRST);
+        env.spawn("session's term", watching);
         env.spawn("write-behind", writeback::age(Rc::downgrade(&core)));
         let refused = async {
             loop {

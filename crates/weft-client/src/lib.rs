@@ -20,6 +20,7 @@ mod copies;
 mod core;
 mod dirops;
 mod dirs;
+mod expiring;
 mod extents;
 mod file;
 mod handles;

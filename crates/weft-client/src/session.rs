@@ -274,6 +274,11 @@ impl Session {
         !self.leaving.get() && self.env.now() < self.valid_until.get()
     }
 
+    /// Until when they may be.
+    pub fn believed_until(&self) -> Mono {
+        self.valid_until.get()
+    }
+
     /// For how long they may be if no renewal is answered from now on.
     pub fn believes_for(&self) -> Duration {
         match self.is_valid() {
