@@ -272,6 +272,7 @@ impl Core {
             let parts = self.read_here(&handle, offset, length).await;
             // Where the lease was lost on the way, some parts may be older than others.
             if self.has_stood(&begun) {
+                handle.check_lock()?;
                 return parts;
             }
         }
@@ -550,6 +551,7 @@ impl Core {
             false => Need::bytes(Mode::Write, offset.min(FILE_BYTES_MAX)..end),
         };
         let begun = self.begin(node, need).await?;
+        handle.check_lock()?;
         if !may() {
             return Err(Errno(libc::ECANCELED));
         }
@@ -643,6 +645,7 @@ impl Core {
         };
         let begun = loop {
             let begun = self.begin(node, Mode::Write).await?;
+            handle.check_lock()?;
             if matches!(mode, Allocate::PunchHole | Allocate::ZeroRange { .. }) {
                 self.punch(node, offset, end).await?;
             }

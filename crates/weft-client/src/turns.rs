@@ -215,7 +215,20 @@ impl Core {
                 held.push(node);
             }
         }
-        self.locks.lose(|ino| self.sessions.is_had_from(ino, group));
+        let losers = self.locks.lose(|ino| self.sessions.is_had_from(ino, group));
+        for id in &losers {
+            if let Ok(handle) = self.handles.file(*id) {
+                handle.lost_lock.set(true);
+            }
+        }
+        if !losers.is_empty() {
+            let handles = losers.len();
+            tracing::error!(
+                group,
+                handles,
+                "file locks were lost: their handles fail from now on"
+            );
+        }
         let core = self.clone();
         self.env.spawn("forget", async move {
             for node in &held {

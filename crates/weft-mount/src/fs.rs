@@ -616,7 +616,7 @@ impl Face {
                 let conflict = client.getlk(ino, file_lock(&lock)?).await?;
                 Ok(lock_out(conflict.as_ref(), &lock).into())
             }
-            Call::Setlk { lock, wait, .. } => self.setlk(header, &lock, wait).await,
+            Call::Setlk { fh, lock, wait } => self.setlk(header, fh, &lock, wait).await,
             Call::Access { mask } => {
                 self.as_caller(header, |cred| async move {
                     client.access(&cred, ino, mask).await
@@ -918,8 +918,8 @@ impl Face {
         Ok(out.into())
     }
 
-    async fn setlk(&self, header: &Header, lock: &LockIn, wait: bool) -> Result<Body> {
-        let (client, ino) = (&self.client, header.node);
+    async fn setlk(&self, header: &Header, fh: u64, lock: &LockIn, wait: bool) -> Result<Body> {
+        let (client, handle) = (&self.client, HandleId(fh));
         let cred = Cred {
             uid: header.uid,
             gid: header.gid,
@@ -927,7 +927,7 @@ impl Face {
         };
         let lock = file_lock(lock)?;
         if !wait {
-            client.setlk(&cred, ino, lock, false).await?;
+            client.setlk_by(handle, &cred, lock, false).await?;
             return Ok(Body::Nothing);
         }
         let (signal, interrupted) = oneshot::channel();
@@ -939,7 +939,7 @@ impl Face {
             waits.insert(header.unique, signal);
         }
         let result = {
-            let mut taken = pin!(client.setlk(&cred, ino, lock, true).fuse());
+            let mut taken = pin!(client.setlk_by(handle, &cred, lock, true).fuse());
             let mut interrupted = interrupted.fuse();
             select_biased! {
                 result = taken => result,

@@ -61,6 +61,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     // on another one is not lost so, the errors that its writer would be told say.
     ("a write lease was lost", META_DIES),
     ("a write lease was lost", &[Kind::MetaPause]),
+    ("file locks were lost", SESSION_ENDS),
     ("written bytes are lost", SESSION_ENDS),
     // The service went away again and again, for as long as a client's patience: that it waited so
     // long, the errors that its callers are told say.
