@@ -156,7 +156,7 @@ impl Core {
         }
         // Not for the last time: a child process that begins another program closes what it shares with
         // its parent, too, and nobody hears what that close was told.
-        node.failure_beyond(handle.seen_failures.get())?;
+        self.refused(&handle, false).await?;
         flushed
     }
 
@@ -190,8 +190,23 @@ impl Core {
     pub async fn fsync(self: &Rc<Self>, id: HandleId) -> Result<()> {
         let handle = self.handles.file(id)?;
         let synced = self.sync_node(&handle.node).await;
-        handle.node.failure_since(&handle.seen_failures)?;
+        self.refused(&handle, true).await?;
+        handle.check_lock()?;
         synced
+    }
+
+    /// An errno that a write by anybody has left for those who have the file open, `once` or as often as it is asked. What
+    /// was refused is not to be seen any more when they hear of it: the face forgets it before.
+    async fn refused(&self, handle: &FileHandle, once: bool) -> Result<()> {
+        let node = &handle.node;
+        let refused = match once {
+            true => node.failure_since(&handle.seen_failures),
+            false => node.failure_beyond(handle.seen_failures.get()),
+        };
+        if refused.is_err() {
+            self.invalidate(node).await;
+        }
+        refused
     }
 
     /// Data on both members (on disk where the layout says so), size and times with the server.
@@ -560,7 +575,7 @@ impl Core {
         self.pump();
         if handle.flags.sync {
             let synced = self.sync_node(node).await;
-            node.failure_since(&handle.seen_failures)?;
+            self.refused(&handle, true).await?;
             synced?;
         }
         Ok(written)

@@ -368,6 +368,12 @@ impl Core {
         if let Err(Errno(errno)) = result {
             tracing::error!(ino = node.ino, bytes, errno, "written bytes are lost");
             writeback.fail(&mut state, errno);
+            // What was read ahead, or is kept by the face, may hold what was refused.
+            state.version += 1;
+            let (core, node) = (self.clone(), node.clone());
+            self.env.spawn("forget what was refused", async move {
+                core.invalidate(&node).await;
+            });
         }
         if let Some(round) = state.buffer.wanted
             && !state.buffer.is_outstanding(round)

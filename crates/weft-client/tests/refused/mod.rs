@@ -2,6 +2,9 @@
 
 use crate::support::*;
 use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 use weft_client::*;
 
@@ -152,5 +155,40 @@ fn a_hole_that_one_pair_refuses_leaves_what_was_written() {
             assert!(read(&client, handle).await == holed);
             client.close().await.unwrap();
         }
+    });
+}
+
+/// A face that notes what it was made to forget.
+#[derive(Default)]
+struct Face(RefCell<Vec<u64>>);
+
+impl Invalidator for Face {
+    fn inode(&self, ino: u64, _data: bool) -> LocalBoxFuture<'static, bool> {
+        self.0.borrow_mut().push(ino);
+        Box::pin(async { true })
+    }
+
+    fn names(&self, _dir: u64) -> LocalBoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
+
+#[test]
+fn what_was_refused_is_forgotten_before_fsync_says_so() {
+    with_stand_ins(1, async |cluster| {
+        let client = cluster.client().await;
+        let face = Rc::new(Face::default());
+        client.set_invalidator(face.clone());
+        let (ino, handle, content) = file(&client, "f").await;
+        client.fsync(handle, false).await.unwrap();
+        assert!(!face.0.borrow().contains(&ino));
+        cluster.stores[0].write_errno.set(libc::ENOSPC);
+        let new = Bytes::from(vec![b'C'; 5_000]);
+        client.write(handle, 40_000, new, false).await.unwrap();
+        let refused = client.fsync(handle, false).await;
+        assert!(face.0.borrow().contains(&ino), "forgotten before");
+        assert_eq!(refused, Err(Errno(libc::ENOSPC)));
+        cluster.stores[0].write_errno.set(0);
+        assert!(read(&client, handle).await == content, "what is there");
     });
 }
