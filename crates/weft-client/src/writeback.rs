@@ -449,6 +449,8 @@ impl Core {
                 self.0.wake.notify_waiters();
             }
         }
+        // Others may have been at it for long, and not have come through: the patience counts once for all.
+        let begun = self.env.now();
         // What changes while this is under way is told by others, or later.
         let target = node.state.borrow().buffer.changes;
         loop {
@@ -474,7 +476,8 @@ impl Core {
                 }
             };
             let Some((owed, changes, more)) = owed else {
-                self.patiently(async {
+                let waited = self.env.now().since(begun);
+                self.within(self.patience().saturating_sub(waited), async {
                     wake.await;
                     Ok(())
                 })
@@ -483,7 +486,7 @@ impl Core {
             };
             let _telling = Telling(node);
             let tell = op::Op::Setattr(owed);
-            let result = self.change_at(node.ino, root_cred(), tell, false).await;
+            let result = self.change_since(begun, node.ino, tell).await;
             let mut state = node.state.borrow_mut();
             match result {
                 Ok((reply, _)) => {

@@ -26,9 +26,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use weft_client::*;
-use weft_env::Env;
+use weft_env::{Env, Mono};
 
 /// Reads ahead, writes of dirty pages and releases that the kernel has in flight at a time, beside
 /// those that a process waits for. At 1 MiB each they fill the network several times over.
@@ -41,6 +42,10 @@ pub const LOCK_WAITS_MAX: usize = 16_384;
 
 /// What the kernel may read ahead by itself, at most.
 const READAHEAD_MAX: u32 = 16 << 20;
+
+/// A read ahead that fails the kernel does again, page by page: within this time after one that had waited as long, it
+/// is told the same at once. Or who reads would wait for servers that are away twice as long as the client's patience.
+const ASKED_AGAIN: Duration = Duration::from_secs(1);
 
 /// How often a read is done again because its bytes were written meanwhile. After that its pages are
 /// forgotten once it is answered.
@@ -84,6 +89,8 @@ pub struct Face {
     uncached: RefCell<Uncached>,
     /// The kernel maps files shared though they pass the page cache by.
     maps_uncached: Cell<bool>,
+    /// When a read by way of a handle last failed after it had waited.
+    gave_up: RefCell<BTreeMap<u64, Mono>>,
     /// The kernel has said goodbye.
     destroyed: Cell<bool>,
 }
@@ -130,6 +137,7 @@ impl Face {
             interruptible: RefCell::default(),
             uncached: RefCell::default(),
             maps_uncached: Cell::new(false),
+            gave_up: RefCell::default(),
             destroyed: Cell::new(false),
         })
     }
@@ -180,6 +188,7 @@ impl Face {
                 // Nobody waits for it, but the kernel keeps the inode until it is answered, and
                 // with it the mount busy.
                 self.uncached.borrow_mut().closed(fh);
+                self.gave_up.borrow_mut().remove(&fh);
                 let unlock = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then_some(lock_owner);
                 let client = self.client.clone();
                 self.run(async move {
@@ -508,19 +517,18 @@ impl Face {
             Call::Read {
                 fh, offset, size, ..
             } => {
+                let began = self.env.now();
+                let gave_up = self.gave_up.borrow().get(&fh).copied();
+                if gave_up.is_some_and(|at| began.since(at) < ASKED_AGAIN) {
+                    return Err(Errno(libc::EIO));
+                }
                 let size = (size as usize).min(DATA_MAX);
-                let mut parts = client.read(HandleId(fh), offset, size).await?;
-                let mut again = READ_AGAIN_MAX;
-                while self.kernel.take_outdated(ino, header.unique) && again > 0 {
-                    parts = client.read(HandleId(fh), offset, size).await?;
-                    again -= 1;
+                let read = self.read(header, fh, (offset, size), is_cached).await;
+                let now = self.env.now();
+                if matches!(read, Err(Errno(libc::EIO))) && now.since(began) >= ASKED_AGAIN {
+                    self.gave_up.borrow_mut().insert(fh, now);
                 }
-                let length: usize = parts.iter().map(Bytes::len).sum();
-                if is_cached && length > 0 {
-                    self.kernel.tells_bytes(ino, offset + length as u64);
-                }
-                self.metrics.read_bytes.inc_by(length as u64);
-                Ok(Body::Parts(parts))
+                read
             }
             Call::Write {
                 fh,
@@ -651,6 +659,28 @@ impl Face {
             | Call::Destroy
             | Call::Unknown(_) => Err(errno::NOT_SERVED),
         }
+    }
+
+    async fn read(
+        &self,
+        header: &Header,
+        fh: u64,
+        (offset, size): (u64, usize),
+        is_cached: bool,
+    ) -> Result<Body> {
+        let handle = HandleId(fh);
+        let mut parts = self.client.read(handle, offset, size).await?;
+        let mut again = READ_AGAIN_MAX;
+        while self.kernel.take_outdated(header.node, header.unique) && again > 0 {
+            parts = self.client.read(handle, offset, size).await?;
+            again -= 1;
+        }
+        let length: usize = parts.iter().map(Bytes::len).sum();
+        if is_cached && length > 0 {
+            self.kernel.tells_bytes(header.node, offset + length as u64);
+        }
+        self.metrics.read_bytes.inc_by(length as u64);
+        Ok(Body::Parts(parts))
     }
 
     async fn lookup(&self, header: &Header, name: &Bytes) -> Result<Body> {
