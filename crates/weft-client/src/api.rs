@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::dirops::Made;
+use crate::expiring;
 use crate::leases::{Mode, WHOLE};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -62,6 +63,8 @@ impl Client {
         }
         let core = Core::new(env.clone(), settings);
         env.spawn("session", Session::keep(Rc::downgrade(&core), FIRST));
+        let watching = expiring::watch(Rc::downgrade(&core), FIRST);
+        env.spawn("session's term", watching);
         env.spawn("write-behind", writeback::age(Rc::downgrade(&core)));
         let refused = async {
             loop {
@@ -679,7 +682,21 @@ impl Client {
     /// Takes or drops a lock; EAGAIN if another is in the way, or with `wait` waits until it is not.
     /// Dropping the future gives up waiting (the caller answers EINTR).
     pub async fn setlk(&self, cred: &Cred, ino: u64, lock: FileLock, wait: bool) -> Result<()> {
-        self.0.setlk(cred, ino, lock, wait).await
+        self.0.setlk(cred, (ino, None), lock, wait).await
+    }
+
+    /// The same by way of an open file. Should the lock be lost, with the session, the file's handles by which its owner has
+    /// locked fail with EIO from then on (reading, writing, fsync), until they are closed; and so do locks of this owner,
+    /// but for unlocking, until it closes the file. Others may have had the lock since.
+    pub async fn setlk_by(
+        &self,
+        handle: HandleId,
+        cred: &Cred,
+        lock: FileLock,
+        wait: bool,
+    ) -> Result<()> {
+        let ino = self.0.handles.file(handle)?.node.ino;
+        self.0.setlk(cred, (ino, Some(handle)), lock, wait).await
     }
 
     // ---- on behalf of others ----

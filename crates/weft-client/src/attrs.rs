@@ -2,12 +2,14 @@
 
 use crate::access;
 use crate::core::{Core, root_cred};
+use crate::held::KeptBack;
 use crate::leases::Mode;
 use crate::node::Node;
+use crate::session::{Link, Stopped};
 use crate::types::*;
 use bytes::Bytes;
 use std::rc::Rc;
-use weft_wire::proto::{self, GetxattrRequest, Setattr, StatfsRequest, op};
+use weft_wire::proto::{self, ChangeReply, GetxattrRequest, Setattr, StatfsRequest, op};
 
 /// A day: relatime writes a time of access that is older.
 const ATIME_AGE_SECONDS: i64 = 24 * 3600;
@@ -199,6 +201,10 @@ impl Core {
 
     /// Makes a file shorter: nothing of it is on its way to where it ends now, the server is told,
     /// remains are trimmed. Answers what the server said of it.
+    ///
+    /// # Errors
+    /// The server's refusal: all is as it was. EIO when the patience is over: writes wait until it is known whether the
+    /// file was cut.
     pub async fn cut(
         self: &Rc<Self>,
         cred: &Cred,
@@ -210,7 +216,7 @@ impl Core {
         let cutting = self.begin_cutting(node).await?;
         // The lease is not in use while the server is asked: it may be asked back before that.
         let begun = self.begin_cut(node).await?;
-        self.discard(node, size).await;
+        let kept_back = self.keep_back(node, size..u64::MAX).await?;
         drop(begun);
         let change = Setattr {
             ino: node.ino,
@@ -219,10 +225,43 @@ impl Core {
             ..Setattr::default()
         };
         let op = op::Op::Setattr(change);
-        let changed = self.change_at(node.ino, cred.clone(), op, true);
-        let (reply, link) = changed.await?;
-        self.take_leases(&link, &reply.leases, node.ino);
-        let granted = self.granted(&link, &reply.leases, node.ino);
+        let changed = self.change_or_doubt(node.ino, cred.clone(), op, true);
+        let (reply, link) = match changed.await {
+            Ok(answer) => answer,
+            Err(Stopped::InDoubt(doubt)) => {
+                let (core, node) = (self.clone(), node.clone());
+                self.env.spawn("cut in doubt", async move {
+                    let _cutting = cutting;
+                    let answer = doubt.end(&core, node.ino).await;
+                    tracing::info!(
+                        ino = node.ino,
+                        was_cut = answer.is_some(),
+                        "no doubt any more"
+                    );
+                    if let Some((reply, link)) = answer {
+                        // Whoever asked was told that nobody knows.
+                        let _: Result<Attr> = core.take_cut(&node, kept_back, reply, &link).await;
+                    }
+                });
+                return Err(Errno(libc::EIO));
+            }
+            Err(stopped) => return Err(stopped.errno()),
+        };
+        let cut = self.take_cut(node, kept_back, reply, &link).await;
+        drop(cutting);
+        cut
+    }
+
+    /// The server has cut a file.
+    async fn take_cut(
+        self: &Rc<Self>,
+        node: &Rc<Node>,
+        kept_back: KeptBack,
+        reply: ChangeReply,
+        link: &Link,
+    ) -> Result<Attr> {
+        self.take_leases(link, &reply.leases, node.ino);
+        let granted = self.granted(link, &reply.leases, node.ino);
         let reply = reply.reply.unwrap_or_default();
         let attr = reply.attr.ok_or(Errno(libc::EIO))?;
         let owns = {
@@ -240,19 +279,17 @@ impl Core {
             }
             state.lease.owns()
         };
-        self.take_changed(&link, &attr, granted);
+        self.take_changed(link, &attr, granted);
         self.was_cut(node, &attr);
-        node.state.borrow_mut().replaced |= size == 0;
+        node.state.borrow_mut().replaced |= attr.size == 0;
+        kept_back.is_void().await;
         if owns && reply.trim_seq != 0 {
-            // Under the lease and before any other write; if that fails, the next writer does it.
-            match self.begin_cut(node).await {
-                Ok(begun) => drop(begun),
-                // It has lost its last name since it was cut.
-                Err(Errno(libc::ESTALE)) => {}
-                Err(errno) => return Err(errno),
+            // Under the lease and before any other write; if that fails, the next writer does it. (The
+            // file may have lost its last name since it was cut.)
+            if let Err(errno) = self.begin_cut(node).await {
+                tracing::debug!(ino = node.ino, %errno, "remains of a cut stay for now");
             }
         }
-        drop(cutting);
         Ok(attr)
     }
 

@@ -394,7 +394,7 @@ impl Core {
         let need = need.into();
         let mut state = node.state.borrow_mut();
         let is_ready = state.is_usable()
-            && (need.mode < Mode::Write || (!state.cutting && state.trim.is_none()));
+            && (need.mode < Mode::Write || (!state.is_shut() && state.trim.is_none()));
         if is_ready && state.lease.begin(need.clone()) == Admission::Begun {
             drop(state);
             return Some(Use::begun(node, need));
@@ -442,7 +442,7 @@ impl Core {
                     // Remains are trimmed by one that writes alone.
                     need = Mode::Write.into();
                 }
-                if need.mode == Mode::Write && state.cutting && !cuts {
+                if need.mode == Mode::Write && state.is_shut() && !cuts {
                     Admission::Wait
                 } else if state.lease.suffices(&need) && !state.is_usable() {
                     // A lease without what it makes true: it came with another inode's answer.

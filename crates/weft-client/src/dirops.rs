@@ -183,7 +183,8 @@ impl Core {
         flags: CreateFlags,
     ) -> Result<Created> {
         // An existing file that is cut must have nothing on its way to the objects it loses, nor must
-        // this client tell a size from before.
+        // this client tell a size from before. One that has is opened first and cut then: what it holds
+        // must not be dropped before the cut is answered.
         let cut = if flags.open.truncate && !flags.exclusive {
             let used = self.used_here(cred, parent, name).await;
             // Another group's is cut there.
@@ -191,14 +192,13 @@ impl Core {
         } else {
             None
         };
-        let _cutting = match &cut {
-            Some(node) => {
-                let cutting = self.begin_cutting(node).await?;
-                self.discard(node, 0).await;
-                Some(cutting)
-            }
+        let cutting = match &cut {
+            Some(node) => Some(self.begin_cutting(node).await?),
             None => None,
         };
+        let is_clean = |node: &Rc<Node>| node.state.borrow().buffer.is_clean();
+        let cutting = cutting.filter(|_| cut.as_ref().is_some_and(is_clean));
+        let opened_first = cut.is_some() && cutting.is_none();
         let (read, write) = (flags.open.read, flags.open.write || flags.open.truncate);
         let create = proto::Create {
             parent,
@@ -206,7 +206,7 @@ impl Core {
             kind: FileKind::Regular as i32,
             mode: mode & 0o7777,
             exclusive: flags.exclusive,
-            truncate: flags.open.truncate,
+            truncate: flags.open.truncate && !opened_first,
             open_access: if read { access::READ } else { 0 }
                 | if write { access::WRITE } else { 0 },
             ..proto::Create::default()
@@ -217,11 +217,18 @@ impl Core {
             known,
             is_new: created,
             session,
-        } = match self.make_at(cred, create).await? {
-            Made::Here(made) => made,
-            Made::Elsewhere(ino, kind) => {
+        } = match self.make_at(cred, create).await {
+            Ok(Made::Here(made)) => made,
+            Ok(Made::Elsewhere(ino, kind)) => {
                 check_openable(kind)?;
                 return Ok(Created::Elsewhere(ino));
+            }
+            Err(errno) => {
+                if let Some(node) = cut.filter(|_| cutting.is_some() && errno == Errno(libc::EIO)) {
+                    // Nobody knows whether it was cut: it is asked. Nothing is owed of it.
+                    node.state.borrow_mut().attr = None;
+                }
+                return Err(errno);
             }
         };
         if !created {
@@ -229,10 +236,11 @@ impl Core {
         }
         let handle = self.handles.add_file(node.clone(), flags.open, session);
         drop(creating);
-        let is_prepared = cut.is_some_and(|cut| Rc::ptr_eq(&cut, &node));
+        let is_prepared = cutting.is_some() && cut.is_some_and(|cut| Rc::ptr_eq(&cut, &node));
+        drop(cutting);
         let is_own = node.state.borrow().lease.mode() == Mode::Write;
-        if flags.open.truncate && !created && !is_prepared && is_own {
-            // The name has come to mean this file meanwhile: what was on its way was not kept away.
+        if flags.open.truncate && !created && (opened_first || !is_prepared && is_own) {
+            // Or the name has come to mean this file meanwhile: what was on its way was not kept away.
             if let Err(errno) = self.cut(cred, &node, 0, true).await {
                 self.close_handle(handle);
                 return Err(errno);

@@ -155,7 +155,7 @@ impl Core {
         }
         // Not for the last time: a child process that begins another program closes what it shares with
         // its parent, too, and nobody hears what that close was told.
-        node.failure_beyond(handle.seen_failures.get())?;
+        self.refused(&handle, false).await?;
         flushed
     }
 
@@ -189,8 +189,23 @@ impl Core {
     pub async fn fsync(self: &Rc<Self>, id: HandleId) -> Result<()> {
         let handle = self.handles.file(id)?;
         let synced = self.sync_node(&handle.node).await;
-        handle.node.failure_since(&handle.seen_failures)?;
+        self.refused(&handle, true).await?;
+        handle.check_lock()?;
         synced
+    }
+
+    /// An errno that a write by anybody has left for those who have the file open, `once` or as often as it is asked. What
+    /// was refused is not to be seen any more when they hear of it: the face forgets it before.
+    async fn refused(&self, handle: &FileHandle, once: bool) -> Result<()> {
+        let node = &handle.node;
+        let refused = match once {
+            true => node.failure_since(&handle.seen_failures),
+            false => node.failure_beyond(handle.seen_failures.get()),
+        };
+        if refused.is_err() {
+            self.invalidate(node).await;
+        }
+        refused
     }
 
     /// Data on both members (on disk where the layout says so), size and times with the server.
@@ -271,6 +286,7 @@ impl Core {
             let parts = self.read_here(&handle, offset, length).await;
             // Where the lease was lost on the way, some parts may be older than others.
             if self.has_stood(&begun) {
+                handle.check_lock()?;
                 return parts;
             }
         }
@@ -549,6 +565,7 @@ impl Core {
             false => Need::bytes(Mode::Write, offset.min(FILE_BYTES_MAX)..end),
         };
         let begun = self.begin(node, need).await?;
+        handle.check_lock()?;
         if !may() {
             return Err(Errno(libc::ECANCELED));
         }
@@ -557,7 +574,7 @@ impl Core {
         self.pump();
         if handle.flags.sync {
             let synced = self.sync_node(node).await;
-            node.failure_since(&handle.seen_failures)?;
+            self.refused(&handle, true).await?;
             synced?;
         }
         Ok(written)
@@ -642,6 +659,7 @@ impl Core {
         };
         let begun = loop {
             let begun = self.begin(node, Mode::Write).await?;
+            handle.check_lock()?;
             if matches!(mode, Allocate::PunchHole | Allocate::ZeroRange { .. }) {
                 self.punch(node, offset, end).await?;
             }
@@ -670,23 +688,10 @@ impl Core {
 
     /// Makes `start..end` a hole, under a WRITE use of the caller's.
     async fn punch(self: &Rc<Self>, node: &Rc<Node>, start: u64, end: u64) -> Result<()> {
-        // What waits there is void; what is on its way there must not arrive afterwards.
-        let layout = loop {
-            let wake = node.wake.notified();
-            let (dropped, flies, layout) = {
-                let mut state = node.state.borrow_mut();
-                let before = state.buffer.waiting.bytes();
-                state.buffer.waiting.remove(start, end);
-                let dropped = before - state.buffer.waiting.bytes();
-                let flies = state.buffer.flying.touches(start, end);
-                (dropped, flies, state.layout.clone())
-            };
-            self.writeback.forget(dropped);
-            if !flies {
-                break layout.ok_or(Errno(libc::EIO))?;
-            }
-            wake.await;
-        };
+        // What is on its way there must not arrive afterwards.
+        let kept_back = self.keep_back(node, start..end).await?;
+        let layout = node.state.borrow().layout.clone();
+        let layout = layout.ok_or(Errno(libc::EIO))?;
         let size = node.state.borrow().attr.map_or(0, |attr| attr.size);
         let end = end.min(size).max(start);
         let shapes = layout.map.pairs().iter().enumerate();
@@ -705,12 +710,19 @@ impl Core {
             self.pairs
                 .shape(self, object, layout.protocol, None, vec![hole])
         });
+        // A pair that refuses leaves what waits, which is written over whatever others have made of it.
         for result in futures_util::future::join_all(shapes).await {
             result?;
         }
-        let allocated = self.allocated(node, &layout).await?;
-        if let Some(attr) = &mut node.state.borrow_mut().attr {
-            attr.allocated = allocated;
+        kept_back.is_void().await;
+        // The hole is there, whoever can say now what it is worth.
+        match self.allocated(node, &layout).await {
+            Ok(allocated) => {
+                if let Some(attr) = &mut node.state.borrow_mut().attr {
+                    attr.allocated = allocated;
+                }
+            }
+            Err(errno) => tracing::debug!(ino = node.ino, %errno, "allocation is not known"),
         }
         Ok(())
     }

@@ -14,7 +14,19 @@ pub(crate) struct FileHandle {
     pub flags: OpenFlags,
     /// Flush failures of the node that this handle has told of.
     pub seen_failures: Cell<u64>,
+    /// A lock that was taken by way of it has been lost: others may have had it since.
+    pub lost_lock: Cell<bool>,
     pub readahead: RefCell<Readahead>,
+}
+
+impl FileHandle {
+    /// EIO once a lock has been lost. To be asked when the operation has its lease: under the session that counts.
+    pub fn check_lock(&self) -> Result<()> {
+        match self.lost_lock.get() {
+            true => Err(Errno(libc::EIO)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// An open directory.
@@ -78,6 +90,7 @@ impl Handles {
             node,
             flags,
             seen_failures: Cell::new(failures),
+            lost_lock: Cell::new(false),
             readahead: RefCell::default(),
         };
         self.files.borrow_mut().insert(id, Rc::new(handle));

@@ -27,7 +27,7 @@ fn is_refusal(error: &std::io::Error) -> bool {
 }
 
 /// The client and its session with a group, while they are there.
-fn kept(core: &Weak<Core>, group: u32) -> Option<(Rc<Core>, Rc<Session>)> {
+pub(crate) fn kept(core: &Weak<Core>, group: u32) -> Option<(Rc<Core>, Rc<Session>)> {
     let core = core.upgrade()?;
     let session = core.sessions.with(group)?;
     Some((core, session))

@@ -1,8 +1,9 @@
 //! flock and fcntl locks: kept by the metadata service, waited for here.
 
 use crate::core::Core;
-use crate::types::{Cred, Errno, FileLock, Result};
+use crate::types::{Cred, Errno, FileLock, HandleId, Result};
 use futures_util::future::select;
+use rangemap::RangeSet;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -15,11 +16,34 @@ use weft_wire::proto::{GetLockRequest, SetLock, file_lock, op};
 /// word may have been lost with a connection.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
+/// An owner's locks of one kind on an inode: inode, flock?, owner.
+type Key = (u64, bool, u64);
+
+/// What an owner has locked.
+#[derive(Default)]
+struct Held {
+    bytes: RangeSet<u64>,
+    /// By way of which.
+    handles: BTreeSet<HandleId>,
+}
+
+fn key(ino: u64, lock: &FileLock) -> Key {
+    (ino, lock.flock, lock.owner)
+}
+
+fn unlocks(lock: &FileLock) -> bool {
+    lock.kind == file_lock::Kind::Unlock as i32
+}
+
 #[derive(Default)]
 pub(crate) struct Locks {
     /// Owners (flock?, owner) that may hold locks, by inode: closing a file without any costs no
     /// message.
     owners: RefCell<BTreeMap<u64, BTreeSet<(bool, u64)>>>,
+    /// What those have that lock by way of handles.
+    held: RefCell<BTreeMap<Key, Held>>,
+    /// Whose locks have been lost, until the file is closed.
+    lost: RefCell<BTreeSet<Key>>,
     waiting: RefCell<BTreeMap<u64, Rc<Notify>>>,
     /// Everybody who may wait; with the last one `waiting` is emptied.
     waiters: Cell<usize>,
@@ -42,10 +66,48 @@ impl Locks {
         }
     }
 
-    /// The session with the group that keeps these inodes is over, and with it all locks on them.
-    pub fn lose(&self, of_group: impl Fn(u64) -> bool) {
+    /// The session with the group that keeps these inodes is over, and with it all locks on them. Answers by which
+    /// handles they were taken.
+    pub fn lose(&self, of_group: impl Fn(u64) -> bool) -> BTreeSet<HandleId> {
         self.owners.borrow_mut().retain(|ino, _| !of_group(*ino));
+        let mut handles = BTreeSet::new();
+        let mut lost = self.lost.borrow_mut();
+        self.held.borrow_mut().retain(|key, held| {
+            if !of_group(key.0) {
+                return true;
+            }
+            lost.insert(*key);
+            handles.append(&mut held.handles);
+            false
+        });
         self.freed_all(of_group);
+        handles
+    }
+
+    /// A lock was taken, or freed, by way of a handle.
+    fn set(&self, ino: u64, lock: &FileLock, by: HandleId) {
+        let mut all = self.held.borrow_mut();
+        let held = all.entry(key(ino, lock)).or_default();
+        let bytes = lock.start..lock.last.saturating_add(1).max(lock.start + 1);
+        if unlocks(lock) {
+            held.bytes.remove(bytes);
+        } else {
+            held.bytes.insert(bytes);
+            held.handles.insert(by);
+        }
+        if held.bytes.is_empty() {
+            all.remove(&key(ino, lock));
+        }
+    }
+
+    /// The owner has closed the file.
+    fn closed(&self, key: Key) {
+        self.held.borrow_mut().remove(&key);
+        self.lost.borrow_mut().remove(&key);
+    }
+
+    fn has_lost(&self, ino: u64, lock: &FileLock) -> bool {
+        self.lost.borrow().contains(&key(ino, lock))
     }
 
     /// There may be a lock on one of these, or somebody waits for one.
@@ -104,8 +166,7 @@ impl Core {
             wait,
             ..SetLock::default()
         });
-        let unlocks = lock.kind == file_lock::Kind::Unlock as i32;
-        if !unlocks {
+        if !unlocks(&lock) {
             self.locks.note(ino, &lock);
         }
         let (reply, _) = self.change_at(ino, cred, set, false).await?;
@@ -122,11 +183,11 @@ impl Core {
     }
 
     /// Takes or drops a lock, waiting if asked to. EDEADLK: those that it would wait for wait for its
-    /// owner (fcntl locks). If it is dropped, it waits no more.
+    /// owner (fcntl locks). EIO: it had one and has lost it. If it is dropped, it waits no more.
     pub async fn setlk(
         self: &Rc<Self>,
         cred: &Cred,
-        ino: u64,
+        (ino, by): (u64, Option<HandleId>),
         lock: FileLock,
         wait: bool,
     ) -> Result<()> {
@@ -148,9 +209,23 @@ impl Core {
                 .await;
             attempt.is_over.set(true);
             drop(attempt);
+            // Without its lock, or with a new one of the new session's, it must not go on. The session may have been lost
+            // while this one was asked for.
+            let has_lost = !unlocks(&lock) && self.locks.has_lost(ino, &lock);
             match result {
+                Err(Errno(libc::EAGAIN)) if has_lost => return Err(Errno(libc::EIO)),
                 Err(Errno(libc::EAGAIN)) if wait => {}
-                other => return other,
+                Ok(()) if has_lost => {
+                    self.drop_locks_of(ino, lock.flock, lock.owner).await?;
+                    return Err(Errno(libc::EIO));
+                }
+                Ok(()) => {
+                    if let Some(by) = by {
+                        self.locks.set(ino, &lock, by);
+                    }
+                    return Ok(());
+                }
+                Err(errno) => return Err(errno),
             }
             let mut wish = Wish {
                 core: self,
@@ -165,6 +240,11 @@ impl Core {
 
     /// Drops all locks of an owner on an inode, if it may hold any.
     pub async fn drop_locks(self: &Rc<Self>, ino: u64, flock: bool, owner: u64) -> Result<()> {
+        self.locks.closed((ino, flock, owner));
+        self.drop_locks_of(ino, flock, owner).await
+    }
+
+    async fn drop_locks_of(self: &Rc<Self>, ino: u64, flock: bool, owner: u64) -> Result<()> {
         if !self.locks.may_hold(ino, flock, owner) {
             return Ok(());
         }
@@ -239,7 +319,7 @@ struct Attempt<'a> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        if self.is_over.get() || self.lock.kind == file_lock::Kind::Unlock as i32 {
+        if self.is_over.get() || unlocks(&self.lock) {
             return;
         }
         let mut unlock = self.lock;

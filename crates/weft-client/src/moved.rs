@@ -1,13 +1,14 @@
 //! Slots that move from group to group: where an inode is asked about then, and what the client had of it
 //! (`docs/protocols/slots.md`).
 
-use crate::core::Core;
+use crate::core::{Core, root_cred};
 use crate::leases::Mode;
 use crate::node::Node;
 use crate::session::{Link, Session, Stopped};
 use crate::types::{Cred, Errno, Result};
 use std::rc::Rc;
 use std::time::Duration;
+use weft_env::Mono;
 use weft_types::Ino;
 use weft_wire::Rpc;
 use weft_wire::proto::{ChangeReply, SlotMoved, View, op};
@@ -21,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 struct Way<'a> {
     core: &'a Rc<Core>,
     ino: u64,
-    begun: weft_env::Mono,
+    begun: Mono,
     hops: u32,
 }
 
@@ -42,11 +43,11 @@ impl Way<'_> {
 }
 
 impl Core {
-    fn way(self: &Rc<Self>, ino: u64) -> Way<'_> {
+    fn way(self: &Rc<Self>, ino: u64, begun: Mono) -> Way<'_> {
         Way {
             core: self,
             ino,
-            begun: self.env.now(),
+            begun,
             hops: 0,
         }
     }
@@ -60,15 +61,15 @@ impl Core {
         ino: u64,
         make: impl Fn(&Link) -> R,
     ) -> Result<(R::Reply, Link)> {
-        let mut way = self.way(ino);
+        let mut way = self.way(ino, self.env.now());
         loop {
             let session = self.session_of(way.ino);
             match session.ask_within(self, way.left(), &make).await {
                 Ok(answer) => return Ok(answer),
-                Err(Stopped::Errno(errno)) => return Err(errno),
                 Err(Stopped::Moved(to, members)) => {
                     way.sent_on(session.group, to, members).await;
                 }
+                Err(stopped) => return Err(stopped.errno()),
             }
         }
     }
@@ -85,17 +86,49 @@ impl Core {
         op: op::Op,
         want_leases: bool,
     ) -> Result<(ChangeReply, Link)> {
-        let mut way = self.way(ino);
-        let mut op = op;
+        let changed = self.change_or_doubt(ino, cred, op, want_leases).await;
+        changed.map_err(Stopped::errno)
+    }
+
+    /// The same for what the caller has waited for already, since then.
+    pub async fn change_since(
+        self: &Rc<Self>,
+        begun: Mono,
+        ino: u64,
+        op: op::Op,
+    ) -> Result<(ChangeReply, Link)> {
+        let way = self.way(ino, begun);
+        let changed = self.change_on(way, root_cred(), op, false).await;
+        changed.map_err(Stopped::errno)
+    }
+
+    /// The same. Where nobody knows whether it was done ([`Stopped::InDoubt`]), the caller can find out.
+    pub async fn change_or_doubt(
+        self: &Rc<Self>,
+        ino: u64,
+        cred: Cred,
+        op: op::Op,
+        want_leases: bool,
+    ) -> std::result::Result<(ChangeReply, Link), Stopped> {
+        let way = self.way(ino, self.env.now());
+        self.change_on(way, cred, op, want_leases).await
+    }
+
+    async fn change_on(
+        self: &Rc<Self>,
+        mut way: Way<'_>,
+        cred: Cred,
+        mut op: op::Op,
+        want_leases: bool,
+    ) -> std::result::Result<(ChangeReply, Link), Stopped> {
         loop {
             let session = self.session_of(way.ino);
             let change = (cred.clone(), &mut op, want_leases);
             match session.change_within(self, way.left(), change).await {
-                Ok(answer) => return Ok(answer),
-                Err(Stopped::Errno(errno)) => return Err(errno),
                 Err(Stopped::Moved(to, members)) => {
                     way.sent_on(session.group, to, members).await;
                 }
+                answer => return answer,
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::types::{Attr, Errno, Known};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use weft_env::Mono;
@@ -53,6 +54,8 @@ pub(crate) struct Buffer {
     pub waiting: ExtentMap,
     /// Sent, not answered. Nothing that overlaps it is sent.
     pub flying: ExtentMap,
+    /// What waits here is not sent: a change that would destroy it has not been answered (`held.rs`).
+    pub kept_back: Option<Range<u64>>,
     /// The flush round that bytes written now belong to.
     pub round: u64,
     /// Everything of this round and before is to be sent.
@@ -94,6 +97,13 @@ impl Buffer {
 
     pub fn is_clean(&self) -> bool {
         self.waiting.is_empty() && self.flying.is_empty()
+    }
+
+    /// Nothing waits any more, nor is on its way.
+    pub fn note_clean(&mut self) {
+        self.since = None;
+        self.wanted = None;
+        self.ready.clear();
     }
 
     /// Bytes of this round or before are not answered yet.
@@ -254,6 +264,11 @@ impl Node {
 }
 
 impl NodeState {
+    /// Writes wait for a change that is not decided.
+    pub fn is_shut(&self) -> bool {
+        self.cutting || self.buffer.kept_back.is_some()
+    }
+
     /// All that is not with the servers yet lies in what this client keeps of the lease that it gives
     /// back.
     pub fn keeps_all_written(&self) -> bool {

@@ -215,8 +215,11 @@ impl Core {
             // What cannot be written is lost; the file's next fsync or close says so.
             if node.state.borrow().keeps_all_written() {
                 // It stays this client's to write.
-            } else if let Err(errno) = self.flush_data(node).await {
-                tracing::warn!(ino = node.ino, %errno, "write-back for a revocation failed");
+            } else {
+                self.kept_back_is_decided(node).await;
+                if let Err(errno) = self.flush_data(node).await {
+                    tracing::warn!(ino = node.ino, %errno, "write-back for a revocation failed");
+                }
             }
             drop(waits_for_pairs);
             // Pages that were held, or have come since, under a use that has ended by now.

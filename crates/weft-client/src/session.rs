@@ -15,7 +15,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use weft_env::{Env, Mono};
 use weft_rpc::{CallError, Connection, Local, Payload, Search, Terms};
-use weft_wire::proto::{ChangeReply, ChangeRequest, Identity, Op, Release, identity, op};
+use weft_wire::proto::{
+    ChangeReply, ChangeRequest, FileLock, Identity, Op, OpReply, Release, SetLock, file_lock,
+    identity, op,
+};
 use weft_wire::{Failed, Rpc};
 
 /// Servers that stay away cost ten attempts a second and address. A request for the session waits for a
@@ -100,17 +103,20 @@ pub(crate) enum Stopped {
     /// It has not done it, and never will: the slot is another group's. The slot and that group; where its
     /// members are.
     Moved((u32, u32), Vec<String>),
+    /// The patience is over, and nobody knows whether a change was done.
+    InDoubt(Doubt),
 }
 
 impl Stopped {
-    /// For what is asked of one group only.
-    fn errno(self) -> Errno {
+    /// For what is asked of one group only, or of no other any more.
+    pub fn errno(self) -> Errno {
         match self {
             Stopped::Errno(errno) => errno,
             Stopped::Moved((slot, group), _) => {
                 tracing::error!(slot, group, "a group was asked for another one's slot");
                 Errno(libc::EIO)
             }
+            Stopped::InDoubt(_) => Errno(libc::EIO),
         }
     }
 }
@@ -122,15 +128,75 @@ impl From<Errno> for Stopped {
 }
 
 /// Takes a change's number from the unanswered ones, however its future ends.
-struct Numbered<'a>(&'a Session, u64);
+struct Numbered(Rc<Session>, u64);
 
-impl Drop for Numbered<'_> {
+impl Drop for Numbered {
     fn drop(&mut self) {
         let mut unanswered = self.0.unanswered.borrow_mut();
         let was_oldest = unanswered.first() == Some(&self.1);
         unanswered.remove(&self.1);
         if was_oldest {
             self.0.answered.notify_waiters();
+        }
+    }
+}
+
+/// A change that was sent, and of which nobody knows whether it was done, or will be. While this is there its number
+/// stays unanswered.
+pub(crate) struct Doubt {
+    numbered: Numbered,
+    /// Under which it was sent.
+    session: u64,
+}
+
+impl Doubt {
+    /// Ends the doubt: its answer if the change was done; None if it was not, and never will be. It takes as long as the
+    /// service is away. What asks has the change's own number and changes nothing: either the service has an answer
+    /// under that number already, or this one's is the answer from now on, whatever arrives late.
+    pub async fn end(self, core: &Rc<Core>, ino: u64) -> Option<(ChangeReply, Link)> {
+        let Doubt { numbered, session } = self;
+        let with = &numbered.0;
+        let nothing = op::Op::SetLock(SetLock {
+            ino,
+            lock: Some(FileLock {
+                kind: file_lock::Kind::Unlock as i32,
+                owner: u64::MAX,
+                last: u64::MAX,
+                ..FileLock::default()
+            }),
+            ..SetLock::default()
+        });
+        let mut request = ChangeRequest {
+            cred: Some(Cred::default()),
+            op: Some(Op { op: Some(nothing) }),
+            operation: numbered.1,
+            session,
+            ..ChangeRequest::default()
+        };
+        loop {
+            let linked = with.linked.notified();
+            if with.is_closed() {
+                return None;
+            }
+            let Some(link) = with.current() else {
+                linked.await;
+                continue;
+            };
+            if link.session != session {
+                // What it was done to is lost to this client with the session.
+                return None;
+            }
+            request.epoch = link.epoch;
+            request.acknowledged_below = with.acknowledged_below();
+            with.requests.set(with.requests.get() + 1);
+            let answer = link.connection.call(&request, Payload::none()).await;
+            if let Some(result) = with.judge::<ChangeRequest>(core, &link, answer).await {
+                let answered = result.ok()?;
+                // Every change of a file's content is answered with where that lies; a lock's is not.
+                let is_done = |reply: &OpReply| reply.failure_errno == 0 && reply.layout.is_some();
+                let is_done = answered.reply.as_ref().is_some_and(is_done);
+                return is_done.then_some((answered, link));
+            }
         }
     }
 }
@@ -206,6 +272,11 @@ impl Session {
     /// Leases may be believed now.
     pub fn is_valid(&self) -> bool {
         !self.leaving.get() && self.env.now() < self.valid_until.get()
+    }
+
+    /// Until when they may be.
+    pub fn believed_until(&self) -> Mono {
+        self.valid_until.get()
     }
 
     /// For how long they may be if no renewal is answered from now on.
@@ -369,7 +440,7 @@ impl Session {
     /// The change's errno; EIO when the patience is over or the session ended while nobody knew
     /// whether it was done.
     pub async fn change(
-        &self,
+        self: &Rc<Self>,
         core: &Rc<Core>,
         cred: Cred,
         mut op: op::Op,
@@ -383,7 +454,7 @@ impl Session {
     /// The same, if the group has what is to be changed; at most so long. The change is what it was if another
     /// group is to do it.
     pub async fn change_within(
-        &self,
+        self: &Rc<Self>,
         core: &Rc<Core>,
         patience: Duration,
         (cred, op, want_leases): (Cred, &mut op::Op, bool),
@@ -398,8 +469,8 @@ impl Session {
             want_leases,
             ..ChangeRequest::default()
         };
+        let mut numbered: Option<Numbered> = None;
         let changing = async {
-            let mut numbered: Option<Numbered<'_>> = None;
             loop {
                 if numbered.is_none() {
                     self.number_free().await;
@@ -415,14 +486,13 @@ impl Session {
                         let number = self.next_operation.get();
                         self.next_operation.set(number + 1);
                         self.unanswered.borrow_mut().insert(number);
-                        numbered = Some(Numbered(self, number));
+                        numbered = Some(Numbered(self.clone(), number));
                         request.operation = number;
                         request.session = link.session;
                     }
                 }
                 request.epoch = link.epoch;
-                let first = self.unanswered.borrow().first().copied();
-                request.acknowledged_below = first.unwrap_or(self.next_operation.get());
+                request.acknowledged_below = self.acknowledged_below();
                 self.requests.set(self.requests.get() + 1);
                 let answer = link.connection.call(&request, Payload::none()).await;
                 match self.judge::<ChangeRequest>(core, &link, answer).await {
@@ -439,7 +509,13 @@ impl Session {
                 return Err(moved);
             }
             Ok(result) => result?,
-            Err(_) => return Err(Errno(libc::EIO).into()),
+            Err(_) => {
+                let session = request.session;
+                return Err(match numbered {
+                    Some(numbered) => Stopped::InDoubt(Doubt { numbered, session }),
+                    None => Errno(libc::EIO).into(),
+                });
+            }
         };
         if reply.writers > 0 {
             self.writers.set(reply.writers);
@@ -450,6 +526,12 @@ impl Session {
             _ if reply.reply.as_ref().is_some_and(|r| r.conflict.is_some()) => Ok((reply, link)),
             errno => Err(Errno(errno as i32).into()),
         }
+    }
+
+    /// Below which this side has the answers of all changes.
+    fn acknowledged_below(&self) -> u64 {
+        let first = self.unanswered.borrow().first().copied();
+        first.unwrap_or(self.next_operation.get())
     }
 
     /// Waits while too many changes are outstanding: one that waits for a lease of somebody's must

@@ -6,6 +6,7 @@
 //! concerns the inodes of its group only.
 
 use crate::core::Core;
+use crate::expiring;
 use crate::node::Node;
 use crate::session::{Link, Session};
 use crate::settings::Settings;
@@ -162,6 +163,8 @@ impl Core {
         } else {
             let keeping = Session::keep(Rc::downgrade(self), group);
             self.env.spawn("session", keeping);
+            let watching = expiring::watch(Rc::downgrade(self), group);
+            self.env.spawn("session's term", watching);
         }
         session
     }

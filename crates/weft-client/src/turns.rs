@@ -216,7 +216,20 @@ impl Core {
                 held.push(node);
             }
         }
-        self.locks.lose(|ino| self.sessions.is_had_from(ino, group));
+        let losers = self.locks.lose(|ino| self.sessions.is_had_from(ino, group));
+        for id in &losers {
+            if let Ok(handle) = self.handles.file(*id) {
+                handle.lost_lock.set(true);
+            }
+        }
+        if !losers.is_empty() {
+            let handles = losers.len();
+            tracing::error!(
+                group,
+                handles,
+                "file locks were lost: their handles fail from now on"
+            );
+        }
         let core = self.clone();
         self.env.spawn("forget", async move {
             for node in &held {
@@ -257,7 +270,7 @@ impl Core {
     }
 
     /// Ends a session, if it is open: the service need not wait for its term.
-    pub async fn say_goodbye(self: &Rc<Self>, session: &Session) {
+    pub async fn say_goodbye(self: &Rc<Self>, session: &Rc<Session>) {
         session.begin_leaving();
         let id = session.id();
         if id == 0 {

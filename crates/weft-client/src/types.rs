@@ -205,6 +205,11 @@ pub trait Invalidator {
     fn inode(&self, ino: u64, data: bool) -> LocalBoxFuture<'static, bool>;
     /// Forget what names the directory holds and lacks.
     fn names(&self, dir: u64) -> LocalBoxFuture<'static, ()>;
+    /// Forget all that was ever given: the term of a session has passed, and others may be changing what was leased under
+    /// it. As with [`Invalidator::inode`], nothing waits for what reads and writes in progress hold.
+    fn everything(&self) -> LocalBoxFuture<'static, ()> {
+        std::future::ready(()).boxed_local()
+    }
     /// A file that is written alone here is about to be read or written by others: what the face's own clients keep of
     /// it unwritten comes as writes before the future ends, and nothing more of the kind after it. The service is told
     /// meanwhile that the lease is being given back, so the face sees to it that this ends.

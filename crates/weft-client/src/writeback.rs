@@ -19,6 +19,7 @@ use crate::types::{Errno, Result};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -128,7 +129,7 @@ impl Writeback {
         self.room.notify_waiters();
     }
 
-    fn enqueue(&self, node: &Rc<Node>, state: &mut NodeState) {
+    pub fn enqueue(&self, node: &Rc<Node>, state: &mut NodeState) {
         if !state.buffer.queued {
             state.buffer.queued = true;
             self.queue.borrow_mut().push_back(node.clone());
@@ -249,22 +250,28 @@ impl Core {
         }
     }
 
-    /// Drops what waits beyond `from` and waits for what is on its way there.
-    pub async fn discard(self: &Rc<Self>, node: &Rc<Node>, from: u64) {
+    /// Drops what waits in a range and waits for what is on its way there.
+    pub async fn discard(self: &Rc<Self>, node: &Rc<Node>, range: Range<u64>) {
         loop {
             let wake = node.wake.notified();
-            let dropped = {
-                let mut state = node.state.borrow_mut();
-                let before = state.buffer.waiting.bytes();
-                state.buffer.waiting.remove(from, u64::MAX);
-                before - state.buffer.waiting.bytes()
+            let (dropped, flies) = {
+                let buffer = &mut node.state.borrow_mut().buffer;
+                let before = buffer.waiting.bytes();
+                buffer.waiting.remove(range.start, range.end);
+                if buffer.is_clean() {
+                    buffer.note_clean();
+                }
+                let flies = buffer.flying.touches(range.start, range.end);
+                (before - buffer.waiting.bytes(), flies)
             };
             self.writeback.forget(dropped);
-            if !node.state.borrow().buffer.flying.touches(from, u64::MAX) {
-                return;
+            if !flies {
+                break;
             }
             wake.await;
         }
+        // A flush may have waited for what is void now.
+        node.wake.notify_waiters();
     }
 
     /// Begins as many messages as the window allows.
@@ -361,6 +368,12 @@ impl Core {
         if let Err(Errno(errno)) = result {
             tracing::error!(ino = node.ino, bytes, errno, "written bytes are lost");
             writeback.fail(&mut state, errno);
+            // What was read ahead, or is kept by the face, may hold what was refused.
+            state.version += 1;
+            let (core, node) = (self.clone(), node.clone());
+            self.env.spawn("forget what was refused", async move {
+                core.invalidate(&node).await;
+            });
         }
         if let Some(round) = state.buffer.wanted
             && !state.buffer.is_outstanding(round)
@@ -368,9 +381,7 @@ impl Core {
             state.buffer.wanted = None;
         }
         if state.buffer.is_clean() {
-            state.buffer.since = None;
-            state.buffer.wanted = None;
-            state.buffer.ready.clear();
+            state.buffer.note_clean();
             state.hybrid = None;
         } else if state.buffer.wanted.is_some()
             || !state.buffer.ready.is_empty()
@@ -438,6 +449,8 @@ impl Core {
                 self.0.wake.notify_waiters();
             }
         }
+        // Others may have been at it for long, and not have come through: the patience counts once for all.
+        let begun = self.env.now();
         // What changes while this is under way is told by others, or later.
         let target = node.state.borrow().buffer.changes;
         loop {
@@ -463,7 +476,8 @@ impl Core {
                 }
             };
             let Some((owed, changes, more)) = owed else {
-                self.patiently(async {
+                let waited = self.env.now().since(begun);
+                self.within(self.patience().saturating_sub(waited), async {
                     wake.await;
                     Ok(())
                 })
@@ -472,7 +486,7 @@ impl Core {
             };
             let _telling = Telling(node);
             let tell = op::Op::Setattr(owed);
-            let result = self.change_at(node.ino, root_cred(), tell, false).await;
+            let result = self.change_since(begun, node.ino, tell).await;
             let mut state = node.state.borrow_mut();
             match result {
                 Ok((reply, _)) => {
@@ -653,7 +667,7 @@ fn next_message(ino: u64, state: &mut NodeState, piece_bytes: u64) -> Option<Mes
         let end = end_of_piece(start, piece);
         // If it is on its way already it stays, and is found complete again by a later write, or
         // by a flush.
-        if state.buffer.flying.touches(start, end) || !state.buffer.waiting.covers(start, end) {
+        if !state.buffer.is_free(start, end) || !state.buffer.waiting.covers(start, end) {
             continue;
         }
         return Some(gather(ino, state, &layout, start, end - start, true));
@@ -672,7 +686,7 @@ fn next_message(ino: u64, state: &mut NodeState, piece_bytes: u64) -> Option<Mes
         let buffer = &state.buffer;
         let next = buffer.waiting.ranges(from).find_map(|(start, end)| {
             let start = start.max(from);
-            first_free(&buffer.flying, start, end)
+            buffer.first_free(start, end)
         });
         if let Some(start) = next {
             return Some(gather(ino, state, &layout, start, piece_bytes, false));
@@ -714,10 +728,9 @@ fn early(buffer: &Buffer, piece: u64) -> Option<(u64, u64)> {
     }
     let free = |from: u64| {
         let mut waiting = buffer.waiting.ranges(from);
-        let start = waiting.find_map(|(at, end)| first_free(&buffer.flying, at.max(from), end))?;
-        let flying = buffer.flying.ranges(start).next();
-        let most = flying
-            .map_or(u64::MAX, |(at, _)| at)
+        let start = waiting.find_map(|(at, end)| buffer.first_free(at.max(from), end))?;
+        let most = buffer
+            .free_until(start)
             .min(end_of_piece(start, piece))
             .min((start + EARLY_MESSAGE_BYTES) / BLOCK_BYTES * BLOCK_BYTES);
         let mut end = start;
@@ -730,18 +743,6 @@ fn early(buffer: &Buffer, piece: u64) -> Option<(u64, u64)> {
         Some((start, end.min(most)))
     };
     free(buffer.begun).or_else(|| free(0))
-}
-
-/// The first byte of `start..end` that is not in `flying`.
-fn first_free(flying: &crate::extents::ExtentMap, start: u64, end: u64) -> Option<u64> {
-    let mut at = start;
-    for (from, to) in flying.ranges(start) {
-        if from > at {
-            break;
-        }
-        at = at.max(to);
-    }
-    (at < end).then_some(at)
 }
 
 /// Moves bytes from `start` on into one message: up to `limit` bytes of one object with one leader.
@@ -778,14 +779,10 @@ fn gather(
         'scan: for (from, to) in buffer.waiting.ranges(start).take(SCAN_MAX) {
             let mut at = from.max(start);
             while at < to {
-                let Some(free) = first_free(&buffer.flying, at, to) else {
+                let Some(free) = buffer.first_free(at, to) else {
                     break;
                 };
-                let until = buffer
-                    .flying
-                    .ranges(free)
-                    .next()
-                    .map_or(to, |(next, _)| to.min(next));
+                let until = buffer.free_until(free).min(to);
                 let piece = layout.map.piece_at(free, until - free);
                 if piece.pair_index == first.pair_index && piece.leader == first.leader {
                     let length = piece.length.min(limit - bytes);

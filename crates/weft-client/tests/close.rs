@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod refused;
 mod support;
 
 use std::rc::Rc;

@@ -62,6 +62,17 @@ fn gives_back(op: &Op) -> bool {
     }
 }
 
+/// What leaves less than there was. (A file is cut under the lease to write it.)
+fn makes_room(state: &State, op: &Op) -> bool {
+    match op {
+        Op::Unlink(_) | Op::Rmdir(_) | Op::Removexattr(_) | Op::WriteLease(_) => true,
+        Op::Setattr(op) => op
+            .size
+            .is_some_and(|size| size < state.file_size(Ino(op.ino))),
+        _ => false,
+    }
+}
+
 /// What only the service does.
 fn is_own(op: &Op) -> bool {
     matches!(
@@ -152,10 +163,16 @@ pub(crate) fn change(
         }
         return crate::sessions::on_goodbye(meta, core, session, replier);
     }
-    let refusal = match gives_back(op) {
-        true => core.commits.refusal_to_give_back(),
-        false => core.commits.refusal(),
+    let refusal = match () {
+        () if gives_back(op) => core.commits.refusal_to_give_back(),
+        () if makes_room(&core.state, op) => core.commits.refusal_to_make_room(),
+        () => core.commits.refusal(),
     };
+    let for_a_test = || match gives_back(op) {
+        true => None,
+        false => core.commits.refused_for_a_test(|| meta.env.random()),
+    };
+    let refusal = refusal.or_else(for_a_test);
     if let Some(failed) = refusal {
         return replier.fail(failed);
     }

@@ -5,7 +5,8 @@
 //! reply, or that of a read that saw it) leaves when its batch is committed.
 //!
 //! What this keeps true: nothing is answered that is not committed. While the disk is full, new changes
-//! are answered ENOSPC before they are applied, but for those that give something back. When the disk fails and there is no other member to go
+//! are answered ENOSPC before they are applied, but for those that give something back, and, as long as the reserve
+//! lasts, for those that make room. When the disk fails and there is no other member to go
 //! on, nothing is committed from then on.
 
 use crate::reign::{Core, Meta};
@@ -30,6 +31,9 @@ const QUEUED_ENTRIES_MAX: usize = 1 << 16;
 const IN_FLIGHT_MAX: usize = 4;
 /// Changes are refused when less than this is left: what has been applied still finds room.
 const ROOM_BYTES: u64 = 8 << 20;
+/// And those that make room when less than this is left: a disk that is full can be made empty by who uses it. Enough
+/// for tens of thousands of removals; their room comes back when the next image lets journal files go.
+const RESERVE_BYTES: u64 = 4 << 20;
 /// How often the room is looked at.
 pub(crate) const ROOM_EVERY: Duration = Duration::from_millis(500);
 
@@ -53,6 +57,24 @@ struct Proposed {
     inos: Vec<Ino>,
 }
 
+/// How much room the journal's disk has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Enough,
+    /// For what makes room.
+    Reserve,
+    None,
+}
+
+/// Changes that are refused though nothing stands in their way, as if the disk were full: for tests of those who ask.
+#[derive(Clone, Debug)]
+pub struct Refusals {
+    /// One in so many is.
+    pub one_in: u64,
+    /// With one of these.
+    pub errnos: Vec<i32>,
+}
+
 /// The way of entries into the journal.
 pub(crate) struct Commits {
     sync: SyncPolicy,
@@ -68,7 +90,8 @@ pub(crate) struct Commits {
     /// Proposed and not committed, in order.
     in_flight: VecDeque<Proposed>,
     broken: Option<String>,
-    full: bool,
+    room: Room,
+    refusals: Option<Refusals>,
     /// The last batch that nothing more may join, and whether later ones wait.
     cut_at: Sn,
     is_held: bool,
@@ -86,7 +109,8 @@ impl Commits {
             barrier: Sn(0),
             in_flight: VecDeque::new(),
             broken: None,
-            full: false,
+            room: Room::Enough,
+            refusals: None,
             cut_at: Sn(0),
             is_held: false,
         }
@@ -99,7 +123,13 @@ impl Commits {
 
     /// Why no change is taken now, if that is so.
     pub(crate) fn refusal(&self) -> Option<Failed> {
-        let full = self.full.then_some(Failed::Errno(libc::ENOSPC));
+        let full = (self.room != Room::Enough).then_some(Failed::Errno(libc::ENOSPC));
+        self.refusal_to_give_back().or(full)
+    }
+
+    /// The same for what makes room, or comes to do so.
+    pub(crate) fn refusal_to_make_room(&self) -> Option<Failed> {
+        let full = (self.room == Room::None).then_some(Failed::Errno(libc::ENOSPC));
         self.refusal_to_give_back().or(full)
     }
 
@@ -114,16 +144,45 @@ impl Commits {
             .then(|| Failed::Unavailable("the journal's disk does not keep up".into()))
     }
 
-    /// Notes whether the disk has room for changes.
-    pub(crate) fn set_full(&mut self, full: bool) {
-        if full != self.full {
-            if full {
-                tracing::error!("the journal's disk is full: changes are answered ENOSPC");
-            } else {
+    /// Refuses some changes from now on, or none.
+    pub(crate) fn set_refusals(&mut self, refusals: Option<Refusals>) {
+        self.refusals = refusals.filter(|refusals| !refusals.errnos.is_empty());
+    }
+
+    /// What a change is refused with for a test, by a number drawn at random.
+    pub(crate) fn refused_for_a_test(&self, draw: impl FnOnce() -> u64) -> Option<Failed> {
+        let refusals = self.refusals.as_ref()?;
+        let (draw, one_in) = (draw(), refusals.one_in.max(1));
+        let errno = refusals.errnos[(draw / one_in) as usize % refusals.errnos.len()];
+        draw.is_multiple_of(one_in).then_some(Failed::Errno(errno))
+    }
+
+    /// Notes how much room the disk has for changes.
+    pub(crate) fn set_room(&mut self, free: u64) {
+        let room = match free {
+            0..RESERVE_BYTES => Room::None,
+            RESERVE_BYTES..ROOM_BYTES => Room::Reserve,
+            _ => Room::Enough,
+        };
+        match (self.room, room) {
+            (Room::Enough, Room::Reserve | Room::None) => {
+                tracing::error!(
+                    free,
+                    "the journal's disk is full: changes are answered ENOSPC, but for those that make room"
+                );
+            }
+            (Room::Reserve | Room::None, Room::Enough) => {
                 tracing::info!("the journal's disk has room again");
             }
+            (Room::Reserve, Room::None) => {
+                tracing::error!(
+                    free,
+                    "the journal's disk is full: removals are answered ENOSPC, too"
+                );
+            }
+            _ => {}
         }
-        self.full = full;
+        self.room = room;
     }
 
     /// Adds an applied entry. `inos`: what it changed; None: more than can be named. Answers the
@@ -358,11 +417,7 @@ pub(crate) async fn run(meta: Rc<Meta>) {
 pub(crate) async fn watch_room(meta: Rc<Meta>) {
     loop {
         match meta.env.space(&meta.settings.dir) {
-            Ok(space) => meta
-                .core
-                .borrow_mut()
-                .commits
-                .set_full(space.free < ROOM_BYTES),
+            Ok(space) => meta.core.borrow_mut().commits.set_room(space.free),
             Err(error) => tracing::warn!(%error, "cannot tell how much room the journal has"),
         }
         meta.env.sleep(ROOM_EVERY).await;

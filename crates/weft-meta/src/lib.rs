@@ -41,6 +41,7 @@ mod startup;
 mod status;
 mod survey;
 
+pub use committer::Refusals;
 pub use crash_points::CRASH_POINTS;
 pub use error::MetaError;
 pub use metrics::METRICS;

@@ -6,7 +6,7 @@ mod bench;
 use crate::group::{self, Ended, Member};
 use crate::metrics::Metrics;
 use crate::reign::Meta;
-use crate::{MetaError, Settings};
+use crate::{MetaError, Refusals, Settings};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -369,6 +369,13 @@ impl Server {
             let sessions = core.state.sessions().map(|summary| summary.session.0);
             sessions.collect()
         })
+    }
+
+    /// Has this server refuse some changes while it leads, or none: for tests of those who ask.
+    pub fn set_refusals(&self, refusals: Option<Refusals>) {
+        if let Some(reign) = self.host.reign() {
+            reign.core.borrow_mut().commits.set_refusals(refusals);
+        }
     }
 
     /// What the state is by its digest. None as for [`Server::sessions`].

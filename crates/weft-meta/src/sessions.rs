@@ -200,7 +200,7 @@ fn open(
     request: SessionRequest,
     replier: Replier,
 ) {
-    if let Some(failed) = core.commits.refusal() {
+    if let Some(failed) = core.commits.refusal_to_make_room() {
         return replier.fail(failed);
     }
     if core.sessions.len() >= SESSIONS_MAX {

@@ -125,6 +125,45 @@ fn a_full_disk_refuses_changes_serves_reads_and_recovers() {
     }
 }
 
+/// Below which changes are refused, and below which those that make room are, too.
+const FULL: u64 = 8 << 20;
+const RESERVE: u64 = 4 << 20;
+
+#[test]
+fn a_full_disk_takes_what_makes_room_as_long_as_the_reserve_lasts() {
+    run(1, |world, meta, env| async move {
+        let address = serve(&world, &meta).await;
+        let client = Client::open(&env, &address).await;
+        client.keep_alive();
+        for name in ["one", "two"] {
+            client.done(mkdir(name)).await;
+        }
+        let rmdir = |name: &'static str| {
+            op::Op::Rmdir(Rmdir {
+                parent: 1,
+                name: name.into(),
+            })
+        };
+        let leave = async |room: u64| {
+            meta.disk().set_capacity(meta.disk().used() + room);
+            env.sleep(Duration::from_secs(1)).await;
+        };
+        let refused = async |change: op::Op| {
+            let call = client.call(&client.request(change)).await;
+            assert_eq!(failed(call.unwrap_err()), Failed::Errno(libc::ENOSPC));
+        };
+        leave(FULL - RESERVE / 2).await;
+        refused(mkdir("three")).await;
+        client.done(rmdir("one")).await;
+        // Who comes to make room is let in.
+        Client::open(&env, &address).await;
+        leave(RESERVE / 2).await;
+        refused(rmdir("two")).await;
+        leave(1 << 30).await;
+        client.done(rmdir("two")).await;
+    });
+}
+
 #[test]
 fn what_is_given_back_is_not_refused_for_want_of_room() {
     run(1, |world, meta, env| async move {

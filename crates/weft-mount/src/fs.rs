@@ -28,9 +28,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use weft_client::*;
-use weft_env::Env;
+use weft_env::{Env, Mono};
 
 /// Reads ahead, writes of dirty pages and releases that the kernel has in flight at a time, beside
 /// those that a process waits for. At 1 MiB each they fill the network several times over.
@@ -43,6 +44,10 @@ pub const LOCK_WAITS_MAX: usize = 16_384;
 
 /// What the kernel may read ahead by itself, at most.
 const READAHEAD_MAX: u32 = 16 << 20;
+
+/// A read ahead that fails the kernel does again, page by page: within this time after one that had waited as long, it
+/// is told the same at once. Or who reads would wait for servers that are away twice as long as the client's patience.
+const ASKED_AGAIN: Duration = Duration::from_secs(1);
 
 /// How often a read is done again because its bytes were written meanwhile. After that its pages are
 /// forgotten once it is answered.
@@ -88,6 +93,8 @@ pub struct Face {
     uncached: RefCell<Uncached>,
     /// The kernel maps files shared though they pass the page cache by.
     maps_uncached: Cell<bool>,
+    /// When a read by way of a handle last failed after it had waited.
+    gave_up: RefCell<BTreeMap<u64, Mono>>,
     /// The kernel has said goodbye.
     destroyed: Cell<bool>,
 }
@@ -141,6 +148,7 @@ impl Face {
             interruptible: RefCell::default(),
             uncached: RefCell::default(),
             maps_uncached: Cell::new(false),
+            gave_up: RefCell::default(),
             destroyed: Cell::new(false),
         })
     }
@@ -218,6 +226,7 @@ impl Face {
                 // Nobody waits for it, but the kernel keeps the inode until it is answered, and
                 // with it the mount busy.
                 self.uncached.borrow_mut().closed(fh);
+                self.gave_up.borrow_mut().remove(&fh);
                 let unlock = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then_some(lock_owner);
                 let client = self.client.clone();
                 self.run(async move {
@@ -552,19 +561,18 @@ impl Face {
             Call::Read {
                 fh, offset, size, ..
             } => {
+                let began = self.env.now();
+                let gave_up = self.gave_up.borrow().get(&fh).copied();
+                if gave_up.is_some_and(|at| began.since(at) < ASKED_AGAIN) {
+                    return Err(Errno(libc::EIO));
+                }
                 let size = (size as usize).min(DATA_MAX);
-                let mut parts = client.read(HandleId(fh), offset, size).await?;
-                let mut again = READ_AGAIN_MAX;
-                while self.kernel.take_outdated(ino, header.unique) && again > 0 {
-                    parts = client.read(HandleId(fh), offset, size).await?;
-                    again -= 1;
+                let read = self.read(header, fh, (offset, size), is_cached).await;
+                let now = self.env.now();
+                if matches!(read, Err(Errno(libc::EIO))) && now.since(began) >= ASKED_AGAIN {
+                    self.gave_up.borrow_mut().insert(fh, now);
                 }
-                let length: usize = parts.iter().map(Bytes::len).sum();
-                if is_cached && length > 0 {
-                    self.kernel.tells_bytes(ino, offset + length as u64);
-                }
-                self.metrics.read_bytes.inc_by(length as u64);
-                Ok(Body::Parts(parts))
+                read
             }
             Call::Write {
                 fh,
@@ -660,7 +668,7 @@ impl Face {
                 let conflict = client.getlk(ino, file_lock(&lock)?).await?;
                 Ok(lock_out(conflict.as_ref(), &lock).into())
             }
-            Call::Setlk { lock, wait, .. } => self.setlk(header, &lock, wait).await,
+            Call::Setlk { fh, lock, wait } => self.setlk(header, fh, &lock, wait).await,
             Call::Access { mask } => {
                 self.as_caller(header, |cred| async move {
                     client.access(&cred, ino, mask).await
@@ -695,6 +703,28 @@ impl Face {
             | Call::Destroy
             | Call::Unknown(_) => Err(errno::NOT_SERVED),
         }
+    }
+
+    async fn read(
+        &self,
+        header: &Header,
+        fh: u64,
+        (offset, size): (u64, usize),
+        is_cached: bool,
+    ) -> Result<Body> {
+        let handle = HandleId(fh);
+        let mut parts = self.client.read(handle, offset, size).await?;
+        let mut again = READ_AGAIN_MAX;
+        while self.kernel.take_outdated(header.node, header.unique) && again > 0 {
+            parts = self.client.read(handle, offset, size).await?;
+            again -= 1;
+        }
+        let length: usize = parts.iter().map(Bytes::len).sum();
+        if is_cached && length > 0 {
+            self.kernel.tells_bytes(header.node, offset + length as u64);
+        }
+        self.metrics.read_bytes.inc_by(length as u64);
+        Ok(Body::Parts(parts))
     }
 
     async fn lookup(&self, header: &Header, name: &Bytes) -> Result<Body> {
@@ -963,8 +993,8 @@ impl Face {
         Ok(out.into())
     }
 
-    async fn setlk(&self, header: &Header, lock: &LockIn, wait: bool) -> Result<Body> {
-        let (client, ino) = (&self.client, header.node);
+    async fn setlk(&self, header: &Header, fh: u64, lock: &LockIn, wait: bool) -> Result<Body> {
+        let (client, handle) = (&self.client, HandleId(fh));
         let cred = Cred {
             uid: header.uid,
             gid: header.gid,
@@ -972,7 +1002,7 @@ impl Face {
         };
         let lock = file_lock(lock)?;
         if !wait {
-            client.setlk(&cred, ino, lock, false).await?;
+            client.setlk_by(handle, &cred, lock, false).await?;
             return Ok(Body::Nothing);
         }
         let (signal, interrupted) = oneshot::channel();
@@ -984,7 +1014,7 @@ impl Face {
             waits.insert(header.unique, signal);
         }
         let result = {
-            let mut taken = pin!(client.setlk(&cred, ino, lock, true).fuse());
+            let mut taken = pin!(client.setlk_by(handle, &cred, lock, true).fuse());
             let mut interrupted = interrupted.fuse();
             select_biased! {
                 result = taken => result,

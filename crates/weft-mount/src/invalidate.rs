@@ -25,8 +25,8 @@ use crate::kernel::{Kernel, Runner};
 use crate::listed::Listings;
 use crate::sizes::Sizes;
 use crate::told::{Told, ToldInodes};
-use futures_util::FutureExt;
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
+use futures_util::{FutureExt, StreamExt};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Range;
@@ -43,6 +43,9 @@ const LATE: Duration = Duration::from_millis(5);
 /// One that has waited for longer, for no page that a request holds, waits for pages that the kernel has
 /// joined with such a one. (A page whose read was answered is locked until the reader runs.)
 const JOINED: Duration = Duration::from_millis(100);
+
+/// Inodes that are forgotten at a time when all are: each may wait for a thread, and for pages.
+const AT_A_TIME: usize = 64;
 
 /// Bytes of a file.
 const ALL: Range<u64> = 0..u64::MAX;
@@ -364,6 +367,23 @@ impl KernelCache {
         }
     }
 
+    /// Has everything forgotten that the kernel was ever told, names first: they cost nothing.
+    async fn invalidate_all(self: &Rc<Self>) {
+        self.forget_names();
+        let mut inos = self.told.borrow().inodes();
+        inos.push(weft_types::ROOT_INO.0);
+        // In one order, whatever the table's is.
+        inos.sort_unstable();
+        let forgetting = futures_util::stream::iter(inos);
+        forgetting
+            .for_each_concurrent(AT_A_TIME, async |ino| {
+                self.invalidate(ino).await;
+            })
+            .await;
+        // What a listing was still linking when this began.
+        self.forget_names();
+    }
+
     fn forget_names(&self) {
         if !self.keeps_names() {
             return;
@@ -439,6 +459,11 @@ impl weft_client::Invalidator for Invalidation {
     fn has(&self, ino: u64) -> bool {
         let departures = self.0.departures();
         departures.is_some_and(|departures| departures.has(ino))
+    }
+
+    fn everything(&self) -> LocalBoxFuture<'static, ()> {
+        let kernel = self.0.clone();
+        async move { kernel.invalidate_all().await }.boxed_local()
     }
 }
 

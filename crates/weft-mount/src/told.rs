@@ -84,6 +84,11 @@ impl ToldInodes {
         self.0.get(&ino).copied()
     }
 
+    /// The inodes that it knows, in no order.
+    pub fn inodes(&self) -> Vec<u64> {
+        self.0.keys().copied().collect()
+    }
+
     /// How many inodes it knows.
     pub fn len(&self) -> usize {
         self.0.len()

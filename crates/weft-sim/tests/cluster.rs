@@ -97,6 +97,15 @@ fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
 }
 
 #[test]
+fn a_change_that_is_refused_leaves_what_was_there() {
+    let options = Options {
+        storm: Some(faults::Kind::Refusals),
+        ..Options::default()
+    };
+    run_all(&mut Table::new(), &options, 70_000..70_006);
+}
+
+#[test]
 fn several_metadata_servers_keep_their_promises_too() {
     let mut table = Table::new();
     let mut all: Vec<(u32, u64)> = GROUPS

@@ -1,6 +1,8 @@
 //! Clients whose data servers are slow, or answer nothing at all.
 #![allow(clippy::unwrap_used)]
 
+mod cut_off;
+
 use bytes::Bytes;
 use std::cell::Cell;
 use std::rc::Rc;

@@ -18,6 +18,8 @@ pub struct Mount {
     pub kind: String,
     /// What.
     pub source: String,
+    /// The minor number of its device, by which the kernel names its connection.
+    minor: String,
 }
 
 impl Mount {
@@ -52,6 +54,8 @@ fn parse(mountinfo: &[u8]) -> Vec<Mount> {
                 point: PathBuf::from(OsStr::from_bytes(&unescape(fields.get(4)?))),
                 kind: String::from_utf8_lossy(fields.get(dash + 1)?).into_owned(),
                 source: String::from_utf8_lossy(&unescape(fields.get(dash + 2)?)).into_owned(),
+                minor: String::from_utf8_lossy(fields.get(2)?.split(|&byte| byte == b':').nth(1)?)
+                    .into_owned(),
             })
         })
         .collect()
@@ -83,9 +87,11 @@ fn unescape(field: &[u8]) -> Vec<u8> {
 
 fn absolute(path: &Path) -> PathBuf {
     // A dead mount point cannot be resolved; its parent can.
-    if let Ok(resolved) = path.canonicalize() {
-        return resolved;
-    }
+    path.canonicalize().unwrap_or_else(|_| beside(path))
+}
+
+/// As [`absolute`], without asking what is mounted there.
+fn beside(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => {
             let parent = if parent.as_os_str().is_empty() {
@@ -107,6 +113,19 @@ pub fn is_mounted(point: &Path) -> bool {
     all()
         .iter()
         .any(|mount| mount.point == point && mount.is_weft())
+}
+
+/// Ends the connection of a mount of Weft's whose process has been killed. One of its threads may wait in the kernel for
+/// a page that only an answer of the process's own would free: it does not die before its connection does. Without
+/// fusectl (`/sys/fs/fuse/connections`) there is no way to.
+pub fn abort(point: &Path) {
+    let at = beside(point);
+    let mounted = all().into_iter().filter(|mount| mount.point == at);
+    for mount in mounted.filter(Mount::is_weft) {
+        // It is gone, which is as good.
+        let control = format!("/sys/fs/fuse/connections/{}/abort", mount.minor);
+        let _: std::io::Result<()> = std::fs::write(control, "1");
+    }
 }
 
 /// Detaches what a mount whose process is gone has left on its mount point.
@@ -185,6 +204,7 @@ mod tests {
         assert_eq!(mount.point, Path::new("/a b"));
         assert!(mount.is_weft());
         assert_eq!(mount.meta_addresses(), ["127.0.0.1:1", "h:2"]);
+        assert_eq!(mount.minor, "0");
     }
 
     #[test]

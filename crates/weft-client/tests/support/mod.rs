@@ -49,6 +49,8 @@ pub struct Store {
     pub syncs: Cell<usize>,
     /// Answer to every write, if not 0.
     pub write_errno: Cell<i32>,
+    /// Answer to every change of an object's shape, if not 0.
+    pub shape_errno: Cell<i32>,
     /// What one member answers to writes that are not to be forwarded, (member, errno).
     pub refusing: Cell<Option<(u32, i32)>>,
     /// Writes that a member was to forward.
@@ -353,6 +355,10 @@ fn on_request(
             if let Err(failed) = serves(shape.epoch) {
                 return request.replier.fail(failed);
             }
+            if store.shape_errno.get() != 0 {
+                let failed = Failed::Errno(store.shape_errno.get());
+                return request.replier.fail(failed);
+            }
             if let Some(held) = store.objects.borrow_mut().get_mut(&key(&shape.object)) {
                 if let Some(to) = shape.truncate {
                     held.bytes.truncate(to as usize);
@@ -588,6 +594,15 @@ impl Cluster {
         Client::connect(self.env.clone(), self.settings())
             .await
             .unwrap()
+    }
+
+    /// The metadata server refuses every change with this, but for what gives something back; 0: none.
+    pub fn refuse_changes(&self, errno: i32) {
+        let refusals = (errno != 0).then(|| weft_meta::Refusals {
+            one_in: 1,
+            errnos: vec![errno],
+        });
+        self.meta.borrow().as_ref().unwrap().set_refusals(refusals);
     }
 
     /// Stops the metadata server and starts it again at the same address.

@@ -630,7 +630,7 @@ impl Member {
     /// The journal's disk has no room.
     pub(super) fn on_journal_full(&self) {
         if let Some(reign) = self.reign() {
-            reign.core.borrow_mut().commits.set_full(true);
+            reign.core.borrow_mut().commits.set_room(0);
         }
     }
 

@@ -11,6 +11,9 @@ use std::time::Duration;
 /// write in progress nothing is left to take from the twin.
 const DISK_FAILS: &[Kind] = &[Kind::DiskError, Kind::BitFlip];
 
+/// The service refuses with whatever it pleases.
+const REFUSALS: &[Kind] = &[Kind::Refusals];
+
 /// Faults by which the answer to the release of a file is lost, and its writer does not know that the
 /// inode is gone.
 const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
@@ -66,12 +69,19 @@ fn judge(
                 let reads = record.op.inode() == Some(*ino) || source == Some(*ino);
                 reads && *at <= error.at
             });
-            if is_lost || lost_session || before(DISK_FAILS) || gave_up || is_gone {
+            if is_lost
+                || lost_session
+                || before(DISK_FAILS)
+                || before(REFUSALS)
+                || gave_up
+                || is_gone
+            {
                 Ok(())
             } else {
                 Err("no disk failed, the session was not lost, and it did not wait its patience")
             }
         }
+        libc::ENOSPC | libc::EDQUOT if before(REFUSALS) => Ok(()),
         libc::ENOSPC if before(&[Kind::DiskFull, Kind::MetaFull]) => Ok(()),
         libc::ENOSPC => Err("no disk has been full"),
         libc::EDEADLK if !is_circle(records, record) => Err("nobody else waited"),

@@ -40,6 +40,7 @@ const BAD_BLOCKS: &[Kind] = &[
     Kind::DataPower,
 ];
 const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
+const REFUSALS: &[Kind] = &[Kind::Refusals];
 const META_FULL: &[Kind] = &[Kind::MetaFull];
 const META_DISK: &[Kind] = &[Kind::MetaDiskError];
 
@@ -60,6 +61,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     // on another one is not lost so, the errors that its writer would be told say.
     ("a write lease was lost", META_DIES),
     ("a write lease was lost", &[Kind::MetaPause]),
+    ("file locks were lost", SESSION_ENDS),
     ("written bytes are lost", SESSION_ENDS),
     // The service went away again and again, for as long as a client's patience: that it waited so
     // long, the errors that its callers are told say.
@@ -136,9 +138,13 @@ const MOVER: &str = "mover at ";
 /// What is said of a file that a mover could not move for these reasons, and the faults that explain it.
 const NOT_MOVED: &str = "a file cannot be moved now";
 const NOT_MOVED_FOR: &[(&str, &[&[Kind]])] = &[
+    ("Disk quota exceeded", &[REFUSALS]),
     // A pair, or the service, was away for a mover's patience; or what is to be copied cannot be read.
-    ("Input/output error", &[CONNECTION_ENDS, DISKS, BAD_BLOCKS]),
-    ("No space left", &[DISKS, META_FULL]),
+    (
+        "Input/output error",
+        &[CONNECTION_ENDS, DISKS, BAD_BLOCKS, REFUSALS],
+    ),
+    ("No space left", &[DISKS, META_FULL, REFUSALS]),
 ];
 
 /// What the servers of a pair are to say that the run's operator has drained, until it lets them in again.
@@ -191,7 +197,7 @@ fn of_client(kind: Kind) -> Kind {
     match kind {
         Kind::DataKill | Kind::DataPower | Kind::Wipe => Kind::ClientKill,
         // A mover whose write failed leaves its session to the term, for nobody knows whether it is done.
-        kind if DISKS.contains(&kind) => Kind::ClientKill,
+        kind if DISKS.contains(&kind) || REFUSALS.contains(&kind) => Kind::ClientKill,
         Kind::DataPause => Kind::ClientPause,
         Kind::DataCut => Kind::ClientCut,
         other => other,

@@ -252,7 +252,7 @@ impl State {
             Outcome::Known(reply) => Some(reply),
             Outcome::Unknown { .. } | Outcome::Partly => None,
         };
-        if let Some(Reply::Error(libc::ENOSPC)) = reply {
+        if let Some(Reply::Error(libc::ENOSPC | libc::EDQUOT)) = reply {
             // Nothing was made or changed; whether that may be, an invariant of its own says.
             return vec![self.clone()];
         }

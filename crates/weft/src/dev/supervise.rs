@@ -363,6 +363,7 @@ impl Supervisor {
                 let pid = self.pid(name)?;
                 self.expected.insert(name);
                 send_signal(pid, libc::SIGKILL)?;
+                self.abort_mount(name);
                 let deadline = self.env.now() + SERVER_STOP_PATIENCE;
                 if !self.wait_ended(&[name], deadline).await {
                     return Err(Error::Failed(format!("{name} (pid {pid}) does not die")));
@@ -523,7 +524,17 @@ impl Supervisor {
                 eprintln!("weft dev: {name} (pid {pid}) does not end by itself: killed");
                 self.expected.insert(name);
                 let _: Result<()> = send_signal(pid, libc::SIGKILL);
+                self.abort_mount(name);
             }
+        }
+    }
+
+    /// The mount's process has been killed: what it had of the kernel ends, too.
+    fn abort_mount(&self, name: Name) {
+        if name == Name::Mount
+            && let Some(point) = &self.chosen.mount_point
+        {
+            mounts::abort(point);
         }
     }
 

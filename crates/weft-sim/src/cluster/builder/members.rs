@@ -152,6 +152,15 @@ impl Cluster {
         server.as_ref().map(look)
     }
 
+    /// Has whoever leads a group refuse some changes from now on, or none.
+    pub(in crate::cluster) fn refuse_changes(&self, refusals: Option<weft_meta::Refusals>) {
+        for server in &self.meta_servers {
+            if let Some(server) = &*server.borrow() {
+                server.set_refusals(refusals.clone());
+            }
+        }
+    }
+
     /// What each metadata server of a group that runs says of itself.
     pub(crate) fn stances(&self, group: usize) -> Vec<MemberStance> {
         let of = |(member, server): (usize, &Slot<weft_meta::Server>)| {

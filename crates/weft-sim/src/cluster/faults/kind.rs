@@ -33,6 +33,7 @@ pub enum Kind {
     MetaSlowDisk,
     MetaWipe,
     Coordinator,
+    Refusals,
 }
 
 /// The kinds that there are with one metadata server.
@@ -72,6 +73,9 @@ pub const GROUP_KINDS: &[Kind] = &[
     Kind::Coordinator,
 ];
 
+/// Kinds that no seed draws, or those that are kept would mean something else: for storms.
+pub const STORM_KINDS: &[Kind] = &[Kind::Refusals];
+
 /// The kinds that there are with so many metadata servers.
 pub fn all(members: u32) -> impl Iterator<Item = Kind> {
     let of_group = if members > 1 { GROUP_KINDS } else { &[] };
@@ -106,6 +110,7 @@ impl Kind {
         KINDS
             .iter()
             .chain(GROUP_KINDS)
+            .chain(STORM_KINDS)
             .copied()
             .find(|kind| format!("{kind:?}") == name)
     }
@@ -142,6 +147,7 @@ impl Kind {
             Kind::MetaSlowDisk => "meta slow",
             Kind::MetaWipe => "meta new disk",
             Kind::Coordinator => "coordinator",
+            Kind::Refusals => "refusals",
         }
     }
 }

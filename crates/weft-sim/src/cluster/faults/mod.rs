@@ -9,7 +9,7 @@
 mod kind;
 mod metas;
 
-pub use kind::{GROUP_KINDS, KINDS, Kind, all};
+pub use kind::{GROUP_KINDS, KINDS, Kind, STORM_KINDS, all};
 
 use super::builder::{Cluster, DATA_DIR};
 use crate::rng::Rng;
@@ -17,9 +17,13 @@ use crate::{DiskFaults, Pace};
 use metas::Metas;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use weft_meta::Refusals;
 
 /// How often the scenario looks at the clock, at most.
 const TICK: Duration = Duration::from_millis(50);
+
+/// With what the metadata service refuses changes that it could do.
+const REFUSED_WITH: [i32; 3] = [libc::ENOSPC, libc::EDQUOT, libc::EIO];
 
 /// What ends a fault.
 #[derive(Clone, Debug)]
@@ -35,6 +39,7 @@ enum End {
     Room(usize, usize),
     Sound(usize, usize),
     Thaw(usize, usize),
+    NoRefusals,
     Nothing,
 }
 
@@ -254,6 +259,13 @@ impl<'a> Faults<'a> {
                 cluster.world.net().reset(&a, &b);
                 End::Nothing
             }
+            Kind::Refusals => {
+                cluster.refuse_changes(Some(Refusals {
+                    one_in: self.rng.within(1..4),
+                    errnos: REFUSED_WITH.to_vec(),
+                }));
+                End::NoRefusals
+            }
             Kind::ClockJump => {
                 let node = self.any_node();
                 let hours = self.rng.below(7_200_000_000_000) as i128 - 3_600_000_000_000;
@@ -306,6 +318,7 @@ impl<'a> Faults<'a> {
                 cluster.data[pair][member].disk().set_hung(false);
                 self.pairs[pair].disks -= 1;
             }
+            End::NoRefusals => cluster.refuse_changes(None),
             End::Nothing => {}
         }
         cluster.shared.coverage.end(kind.name());

@@ -242,7 +242,7 @@ impl Worker {
             Reply::Error(libc::EIO) => Outcome::Unknown {
                 until: now + LATE.as_nanos() as u64,
             },
-            Reply::Error(libc::ENOSPC) if writes_data => Outcome::Partly,
+            Reply::Error(libc::ENOSPC | libc::EDQUOT) if writes_data => Outcome::Partly,
             reply => Outcome::Known(reply.clone()),
         };
         self.shared.history.end(number, outcome, now);
