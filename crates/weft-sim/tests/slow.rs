@@ -1,4 +1,4 @@
-//! Clients whose data servers are slow, or answer nothing at all.
+//! Clients whose data servers are slow, or answer nothing at all; a metadata server whose disk is slow.
 #![allow(clippy::unwrap_used)]
 
 mod cut_off;
@@ -8,9 +8,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, CreateFlags, Cred, HandleId, OpenFlags, Policy, Settings};
+use weft_rpc::{Connection, Local, Payload, Request};
 use weft_sim::cluster::builder::{Cluster, Shape};
-use weft_sim::{DiskFaults, Pace, World};
-use weft_wire::proto::{Durability, Protocol};
+use weft_sim::{DiskFaults, Logs, Pace, World};
+use weft_wire::Failed;
+use weft_wire::proto::identity::Role;
+use weft_wire::proto::job::What;
+use weft_wire::proto::{DrainPair, Durability, Identity, Job, Protocol, StartJobRequest};
 
 const SECOND: Duration = Duration::from_secs(1);
 const BYTES: usize = 1 << 20;
@@ -22,10 +26,19 @@ const CONNECT_PATIENCE: Duration = SECOND;
 
 /// A cluster of one pair, with or without its second member.
 async fn cluster(world: &World, is_mirrored: bool) -> Rc<Cluster> {
+    let cluster = cluster_of(world, 1).await;
+    if !is_mirrored {
+        cluster.stop_data(0, 1, false);
+        world.sleep(2 * SECOND).await;
+    }
+    cluster
+}
+
+async fn cluster_of(world: &World, pairs: u32) -> Rc<Cluster> {
     let shape = Shape {
         groups: 1,
         members: 1,
-        pairs: 1,
+        pairs,
         clients: 0,
         operations: 0,
         even: false,
@@ -43,10 +56,6 @@ async fn cluster(world: &World, is_mirrored: bool) -> Rc<Cluster> {
     };
     let cluster = Rc::new(Cluster::new(world, shape));
     cluster.start().await.unwrap();
-    if !is_mirrored {
-        cluster.stop_data(0, 1, false);
-        world.sleep(2 * SECOND).await;
-    }
     cluster
 }
 
@@ -273,4 +282,66 @@ fn who_writes_back_slowly_keeps_its_session_and_what_it_has_written() {
         assert!(took > 2 * SESSION_TERM, "not slow: {took:?}");
         assert_eq!(one.fsync(first, false).await, Ok(()));
     });
+}
+
+async fn tool(world: &World) -> Connection {
+    let env = world.node("tool").env();
+    let local = Local {
+        cluster_id: "sim".into(),
+        identity: Identity {
+            role: Role::Tool as i32,
+            id: 0,
+            incarnation: env.random(),
+            group: 0,
+        },
+    };
+    let refuse = Rc::new(|_: &Connection, request: Request| {
+        request.replier.fail(Failed::Refused("a tool".into()));
+    });
+    weft_rpc::connect(&env, "meta:7400", &local, refuse)
+        .await
+        .unwrap()
+}
+
+/// The removal of a drained pair is known at once, and in the journal later: what befalls its members meanwhile is
+/// nobody's concern any more.
+#[test]
+fn members_may_die_while_the_removal_of_their_pair_is_written() {
+    let logs = Logs::new(tracing::Level::INFO);
+    let seen = logs.clone();
+    logs.collect(|| {
+        let world = World::new(1);
+        world.set_limit(600 * SECOND);
+        world.clone().block_on(async move {
+            let cluster = cluster_of(&world, 2).await;
+            let tool = tool(&world).await;
+            let sync_nanos = 100_000_000..100_000_001;
+            cluster.meta[0].disk().set_faults(DiskFaults {
+                sync_nanos,
+                ..DiskFaults::default()
+            });
+            let drain = StartJobRequest {
+                job: Some(Job {
+                    what: Some(What::Drain(DrainPair { pair: 1 })),
+                    ..Job::default()
+                }),
+            };
+            tool.call(&drain, Payload::none()).await.unwrap();
+            let is_removed = || {
+                let lines = seen.lines();
+                lines
+                    .iter()
+                    .any(|line| line.message == "pair drained and removed")
+            };
+            while !is_removed() {
+                world.sleep(Duration::from_millis(5)).await;
+            }
+            cluster.stop_data(1, 0, false);
+            world.sleep(2 * SECOND).await;
+            assert_eq!(cluster.removed_pairs(), Some(vec![1]));
+        });
+    });
+    let mut odd = logs.of_level(tracing::Level::WARN);
+    odd.retain(|line| line.node == "meta");
+    assert!(odd.is_empty(), "{odd:#?}");
 }

@@ -305,6 +305,10 @@ pub(super) fn perform(meta: &Rc<Meta>, core: &mut Core, id: PairId, actions: Vec
 }
 
 fn journal(meta: &Rc<Meta>, core: &mut Core, id: PairId, state: PairState, why: &'static str) {
+    if core.state.pair_state(id).is_none() {
+        // Its removal is on its way into the journal. When that is there, its members are sent away.
+        return;
+    }
     tracing::info!(%state, why, "pair changes");
     core.metrics.pair_changes.inc();
     let entry = proto::SetPairState {

@@ -3,7 +3,7 @@
 mod members;
 
 use super::coverage::Coverage;
-use super::workload::{Life, Shared, Worker};
+use super::workload::{Life, SessionOf, Shared, Worker};
 use crate::invariants::Watch;
 use crate::invariants::no_two_serve::Stance;
 use crate::oracle::history::{ClientId, History, Outcome, Reply};
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
-use weft_types::ROOT_INO;
+use weft_types::{Epoch, ROOT_INO};
 
 /// The cluster's id.
 pub(crate) const CLUSTER: &str = "sim";
@@ -57,6 +57,16 @@ pub struct Shape {
 /// Where a running server can be looked at from outside.
 type Slot<T> = Rc<RefCell<Option<T>>>;
 
+/// A client that is dead.
+struct Dead {
+    client: ClientId,
+    sessions: Vec<SessionOf>,
+    /// The record of their end.
+    end: usize,
+    /// The newest reign then. Requests are of one reign, and no other takes them.
+    reign: Epoch,
+}
+
 /// A cluster.
 pub struct Cluster {
     /// The world it is in.
@@ -84,8 +94,10 @@ pub struct Cluster {
     lives: RefCell<Vec<ClientId>>,
     /// Operations that each client still has to do.
     left: RefCell<Vec<Rc<Cell<usize>>>>,
-    /// Sessions of dead clients that may still be open, with the records of their ends.
-    ending: RefCell<Vec<(Vec<u64>, ClientId, usize)>>,
+    /// Dead clients whose sessions may still be open.
+    ending: RefCell<Vec<Dead>>,
+    /// The newest reign of the first group that was seen.
+    reign: Cell<Epoch>,
     /// Servers that could not be started, with what they said.
     exits: Rc<RefCell<Vec<(String, String)>>>,
 }
@@ -146,6 +158,7 @@ impl Cluster {
                     .collect(),
             ),
             ending: RefCell::default(),
+            reign: Cell::default(),
             exits: Rc::default(),
             shape,
         }
@@ -418,33 +431,66 @@ impl Cluster {
             history.client_died(life, now + LATE.as_nanos() as u64);
             // One that never got as far as having a session leaves nothing behind.
             if let Some(of) = self.shared.lives.borrow().get(&life) {
-                let end = history.client_dies(life, of.lost_since().unwrap_or(now), now);
-                let mut ending = self.ending.borrow_mut();
-                ending.push((of.sessions(), life, end));
+                let lost = of.lost_within(now).map_or(now, |(since, _)| since);
+                let end = history.client_dies(life, lost, now);
+                self.look_who_reigns();
+                self.ending.borrow_mut().push(Dead {
+                    client: life,
+                    sessions: of.sessions(),
+                    end,
+                    reign: self.reign.get(),
+                });
             }
         }
     }
 
-    /// Writes down which sessions of dead clients the service has ended meanwhile: what depends on
-    /// them is known the better, the earlier that is.
-    pub fn watch_sessions(&self) {
+    /// The sessions that the service knows. None while that cannot be told of some group.
+    fn open_sessions(&self) -> Option<BTreeSet<SessionOf>> {
         let mut open = BTreeSet::new();
         for group in 0..self.groups() {
-            match self.at_active(group, weft_meta::Server::sessions) {
-                Some(Some(of_group)) => open.extend(of_group),
-                _ => return,
-            }
+            let of_group = self.at_active(group, weft_meta::Server::sessions)??;
+            open.extend(of_group.into_iter().map(|session| (group as u32, session)));
         }
+        Some(open)
+    }
+
+    /// Writes down which sessions there are still, and which ones of dead clients the service has ended
+    /// meanwhile: what depends on them is known the better, the closer that is.
+    pub fn watch_sessions(&self) {
         let now = self.shared.clock.now();
-        self.ending.borrow_mut().retain(|(sessions, life, end)| {
-            let is_open = sessions.iter().any(|session| open.contains(session));
+        let open = self.open_sessions();
+        for (_, life) in self.living() {
+            life.look(open.as_ref(), now);
+        }
+        let Some(open) = open else {
+            return;
+        };
+        let leads = self.stances(0).into_iter().filter(|stance| stance.leads);
+        let leads = leads.filter_map(|stance| stance.epoch).max();
+        self.look_who_reigns();
+        let history = &self.shared.history;
+        self.ending.borrow_mut().retain(|dead| {
+            // What several groups do together may be finished by any of them, later.
+            let is_later = leads.is_some_and(|leads| dead.reign < leads);
+            if self.groups() == 1 && is_later {
+                history.reign_is_over(dead.client, now);
+            }
+            let is_open = dead.sessions.iter().any(|of| open.contains(of));
             if !is_open {
-                let outcome = Outcome::Known(Reply::Done);
-                self.shared.history.end(*end, outcome, now);
-                self.shared.history.client_is_over(*life, now);
+                history.end(dead.end, Outcome::Known(Reply::Done), now);
+                history.client_is_over(dead.client, now);
             }
             is_open
         });
+    }
+
+    fn look_who_reigns(&self) {
+        let reigns = self
+            .stances(0)
+            .into_iter()
+            .filter_map(|stance| stance.epoch);
+        let newest = reigns.max().unwrap_or_default();
+        self.reign.set(newest.max(self.reign.get()));
     }
 
     /// Waits until what dead clients left behind has been cleared up.

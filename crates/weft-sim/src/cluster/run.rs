@@ -372,6 +372,7 @@ fn with_takeovers(happened: Vec<Happened>) -> Vec<Happened> {
 async fn watch(cluster: &Cluster) -> String {
     loop {
         cluster.look();
+        cluster.watch_sessions();
         if let Err(broken) = cluster.verdict() {
             return broken;
         }
@@ -441,7 +442,6 @@ async fn story(
         if cluster.world.now() > until {
             return Err("a client does not come to its end".to_owned());
         }
-        cluster.watch_sessions();
         cluster.world.sleep(Duration::from_millis(50)).await;
     }
     operator.finish().await?;

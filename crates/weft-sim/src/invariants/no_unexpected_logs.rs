@@ -69,6 +69,8 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("size and times were not taken", SESSION_ENDS),
     // Gone while the other side still said who it is.
     ("handshake refused", CONNECTION_ENDS),
+    // Whoever was asked for one has died, is cut off or waits for its disk: others are asked.
+    ("no image from there", CONNECTION_ENDS),
     // Nothing comes back: the other side is gone, cut off, or waits for its disk.
     ("silent", CONNECTION_ENDS),
     ("silent", &[Kind::DiskHang]),

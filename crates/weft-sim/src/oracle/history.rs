@@ -326,6 +326,15 @@ impl Op {
         }
     }
 
+    /// True for operations whose effect is the metadata service's alone.
+    fn is_of_service(&self) -> bool {
+        let opens_or_cuts = matches!(
+            self,
+            Op::Create { .. } | Op::Open { .. } | Op::Truncate { .. } | Op::Lock { .. }
+        );
+        opens_or_cuts || self.is_change()
+    }
+
     /// True for what nobody is told of: it happens to a client.
     pub fn is_event(&self) -> bool {
         matches!(self, Op::Loses | Op::Dies | Op::SyncsAll | Op::SessionEnds)
@@ -582,10 +591,20 @@ impl History {
 
     /// The service has ended a dead client's session: nothing of it takes effect any more.
     pub fn client_is_over(&self, client: ClientId, now: u64) {
+        self.is_over(client, now, |_| true);
+    }
+
+    /// A reign has begun since the client died: what it asked of the one before takes effect no more.
+    pub fn reign_is_over(&self, client: ClientId, now: u64) {
+        self.is_over(client, now, Op::is_of_service);
+    }
+
+    fn is_over(&self, client: ClientId, now: u64, which: impl Fn(&Op) -> bool) {
         for record in self.0.borrow_mut().iter_mut() {
             if let Outcome::Unknown { until } = &mut record.outcome
                 && record.client == client
                 && *until > now
+                && which(&record.op)
             {
                 *until = now;
                 record.returned = now;

@@ -11,13 +11,16 @@
 use super::footprint::Footprint;
 use super::history::{Op, Outcome, Record, Reply};
 use super::model::State;
-use super::origins;
+use super::{origins, parts};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// States looked at for one operation before the check gives up: most take a few dozen.
 const STATES_MAX: usize = 20_000;
-/// And for all of a history: most take some ten thousand, each of them up to a millisecond.
-const STATES_IN_ALL: usize = 200_000;
+/// And for all of a history: most take some ten thousand, each of them some ten microseconds. One that takes more
+/// is taken apart ([`super::parts`]).
+const STATES_AT_ONCE: usize = 60_000;
+/// And for each of its parts.
+const STATES_IN_PART: usize = 200_000;
 
 /// Why a history is not right.
 #[derive(Clone, Debug)]
@@ -53,23 +56,70 @@ struct UnderWay<'a> {
     passed: BTreeSet<usize>,
 }
 
-/// Checks a history.
+/// Checks a history: at once, or in parts if that is too much. Answers the states that the reference may be in
+/// at its end, if it was checked at once.
 ///
 /// # Errors
 /// The first operation that cannot be explained.
 pub fn check(records: &[Record], root_ino: u64) -> Result<Vec<State>, Violation> {
-    check_within(records, root_ino, STATES_IN_ALL)
+    match check_at_once(records, root_ino, STATES_AT_ONCE) {
+        Err(violation) if violation.is_undecided => {
+            check_in_parts(records, root_ino, STATES_IN_PART).map(|()| Vec::new())
+        }
+        decided => decided,
+    }
 }
 
 /// Checks a history by looking at so many states at most.
-pub(super) fn check_within(
+pub(super) fn check_at_once(
     records: &[Record],
     root_ino: u64,
+    states_left: usize,
+) -> Result<Vec<State>, Violation> {
+    check_from(State::new(root_ino), records, |_| true, states_left)
+}
+
+/// Checks each part of a history by itself, by looking at so many states of it at most.
+pub(super) fn check_in_parts(
+    records: &[Record],
+    root_ino: u64,
+    states_left: usize,
+) -> Result<(), Violation> {
+    let mut undecided = Ok(());
+    for part in parts::of(records) {
+        let begin = match part.file {
+            Some(ino) => State::with_file(ino, parts::MODE, part.unknown_sources()),
+            None => State::new(root_ino),
+        };
+        let mut seen_there = records.to_vec();
+        for (number, record) in &part.records {
+            seen_there[*number] = record.clone();
+        }
+        let is_there = |number: usize| part.records.contains_key(&number);
+        match check_from(begin, &seen_there, is_there, states_left) {
+            Ok(_) => {}
+            Err(mut violation) => {
+                violation.text = format!("of {}: {}", part.what, violation.text);
+                if !violation.is_undecided {
+                    return Err(violation);
+                }
+                undecided = Err(violation);
+            }
+        }
+    }
+    undecided
+}
+
+fn check_from(
+    begin: State,
+    records: &[Record],
+    is_there: impl Fn(usize) -> bool,
     mut states_left: usize,
 ) -> Result<Vec<State>, Violation> {
     let mut moments: Vec<(u64, Moment, usize)> = Vec::new();
     for (number, record) in records.iter().enumerate() {
-        if matches!(record.outcome, Outcome::Unknown { .. }) && only_looks(&record.op) {
+        let is_unknown = matches!(record.outcome, Outcome::Unknown { .. });
+        if !is_there(number) || is_unknown && only_looks(&record.op) {
             continue;
         }
         moments.push((record.invoked, Moment::Begin, number));
@@ -80,7 +130,7 @@ pub(super) fn check_within(
     let mut under_way = UnderWay::default();
     let mut possible = BTreeSet::from([Possible {
         done: BTreeSet::new(),
-        state: State::new(root_ino),
+        state: begin,
     }]);
     for (_, moment, number) in moments {
         let record = &records[number];

@@ -2,13 +2,15 @@
 
 use super::content;
 use super::history::{History, Kind, Op, Outcome, Reply, Seen};
-use super::linearize::{Violation, check, check_within, prepared};
+use super::linearize::{Violation, check, check_at_once, check_in_parts, prepared};
 
 struct Script {
     history: History,
 }
 
 const ROOT: u64 = 1;
+/// Enough for the histories here.
+const STATES_FEW: usize = 5_000;
 
 fn file(ino: u64, size: u64) -> Reply {
     Reply::Entry(Seen {
@@ -82,7 +84,10 @@ impl Script {
     }
 
     fn verdict(&self) -> Result<(), Violation> {
-        check(&prepared(self.history.records()), ROOT).map(|_| ())
+        let records = prepared(self.history.records());
+        let verdict = check(&records, ROOT).map(|_| ());
+        // What is right as a whole is right in parts.
+        verdict.and_then(|()| check_in_parts(&records, ROOT, STATES_FEW))
     }
 }
 
@@ -145,9 +150,97 @@ fn a_history_with_too_many_states_in_all_is_undecided() {
     }
     let records = prepared(script.history.records());
     // One for each operation, which is few for any of them.
-    assert!(check_within(&records, ROOT, 100).is_ok());
-    let violation = check_within(&records, ROOT, 99).unwrap_err();
+    assert!(check_at_once(&records, ROOT, 100).is_ok());
+    let violation = check_at_once(&records, ROOT, 99).unwrap_err();
     assert!(violation.is_undecided, "{}", violation.text);
+}
+
+#[test]
+fn what_is_undecided_of_one_file_does_not_multiply_what_is_of_another() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    let inos = || (7..).take(names.len());
+    let script = Script::new();
+    for (name, ino) in names.into_iter().zip(inos()) {
+        script.op(1, ino, ino, create(name), file(ino, 0));
+    }
+    // Each of these may have been done before, between or after those that are known, or not at all.
+    for ino in inos() {
+        script.unknown(1, 50, 900, Op::Truncate { ino, size: 10 });
+    }
+    for (at, ino) in inos().enumerate() {
+        let at = 100 + 20 * at as u64;
+        script.op(2, at, at + 5, write(ino, 32, 64), Reply::Done);
+        script.op(2, at + 10, at + 15, write(ino, 16, 64), Reply::Done);
+    }
+    let entry = |(name, ino): (&str, u64)| (name.into(), ino, Kind::File);
+    let all = Reply::Listing(names.into_iter().zip(inos()).map(entry).collect());
+    script.op(3, 950, 960, Op::List { dir: ROOT }, all);
+    let records = prepared(script.history.records());
+    assert!(
+        check_at_once(&records, ROOT, STATES_FEW)
+            .unwrap_err()
+            .is_undecided
+    );
+    check_in_parts(&records, ROOT, STATES_FEW).unwrap();
+    // And each is judged.
+    let bytes = vec![0; 96];
+    let wrong = script.op(3, 500, 510, read(9, 0, 96), Reply::Bytes(bytes.into()));
+    let records = prepared(script.history.records());
+    let violation = check_in_parts(&records, ROOT, STATES_FEW).unwrap_err();
+    assert_eq!(
+        (violation.number, violation.is_undecided),
+        (wrong, false),
+        "{}",
+        violation.text
+    );
+}
+
+#[test]
+fn each_part_is_judged() {
+    let lock = || Op::Lock {
+        ino: 7,
+        owner: 1,
+        first: 0,
+        last: 0,
+        exclusive: Some(true),
+        wait: false,
+    };
+    let again = Op::Open {
+        ino: 7,
+        truncate: true,
+    };
+    let wrong: [(Op, Reply); 5] = [
+        (lookup("a"), Reply::Absent),
+        (lookup("a"), file(7, 65)),
+        (lock(), Reply::Done),
+        (read(7, 0, 64), Reply::Bytes(vec![0; 64].into())),
+        (again, Reply::Done),
+    ];
+    for (op, reply) in wrong {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let number = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        script.op(1, 20, 30, lock(), Reply::Done);
+        script.op(2, 40, 50, op, reply);
+        script.op(3, 60, 70, read(7, 0, 64), data(number, 64));
+        script.op(3, 80, 90, lookup("a"), file(7, 64));
+        let records = prepared(script.history.records());
+        let violation = check_in_parts(&records, ROOT, STATES_FEW).unwrap_err();
+        assert!(!violation.is_undecided, "{}", violation.text);
+    }
+}
+
+#[test]
+fn nothing_is_asked_of_a_file_that_has_gone() {
+    let script = Script::new();
+    script.op(1, 0, 10, create("a"), file(7, 0));
+    let number = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+    script.op(2, 20, 30, read(7, 0, 64), data(number, 64));
+    script.op(2, 30, 40, unlink("a"), Reply::Done);
+    script.op(1, 40, 50, Op::Close { ino: 7, owner: 1 }, Reply::Done);
+    script.op(2, 60, 70, read(7, 0, 64), Reply::Bytes(vec![].into()));
+    script.op(2, 80, 90, read(7, 0, 64), Reply::Error(libc::ESTALE));
+    script.verdict().unwrap();
 }
 
 #[test]

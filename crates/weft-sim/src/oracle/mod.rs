@@ -4,7 +4,8 @@
 //! ([`history`]). After the run [`linearize`] looks for an order of all operations, each between
 //! its beginning and its end, in which the reference ([`model`]) gives the same answers. An
 //! operation whose answer is unknown (its client died, or gave up with EIO) may have taken effect or
-//! not, but not later than its bound.
+//! not, but not later than its bound. Where there are too many orders, the objects are judged one by
+//! one ([`parts`]).
 //!
 //! What a client has buffered and not synced may be lost with it: the reference then holds, byte by
 //! byte, all that may be there ([`content`]), and the next read settles it.
@@ -20,3 +21,4 @@ pub mod model;
 #[cfg(test)]
 mod operations_tests;
 mod origins;
+mod parts;

@@ -6,7 +6,9 @@
 
 use super::content::{Content, Value};
 use super::history::{ClientId, FLOCK_UNIT, Kind, Op, Outcome, Record, Reply, Seen};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::rc::Rc;
 
 /// An inode of the reference: the number of the record that made it (the root: `usize::MAX`), so
@@ -29,6 +31,42 @@ pub(super) struct Inode {
     pub(super) content: Content,
 }
 
+/// An inode that states have in common until one changes it. To compare it with itself costs nothing, and most
+/// of what two states hold is that.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(Rc<Inode>);
+
+impl Deref for Shared {
+    type Target = Inode;
+
+    fn deref(&self) -> &Inode {
+        &self.0
+    }
+}
+
+impl Ord for Shared {
+    fn cmp(&self, other: &Shared) -> Ordering {
+        match Rc::ptr_eq(&self.0, &other.0) {
+            true => Ordering::Equal,
+            false => self.0.cmp(&other.0),
+        }
+    }
+}
+
+impl PartialOrd for Shared {
+    fn partial_cmp(&self, other: &Shared) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Shared {
+    fn eq(&self, other: &Shared) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Shared {}
+
 /// Who holds a lock: a session and an owner within it.
 type Owner = (ClientId, u64);
 /// A unit of an inode that can be locked.
@@ -37,7 +75,7 @@ type Unit = (Id, u8);
 /// A state of the reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct State {
-    pub(super) inodes: BTreeMap<Id, Rc<Inode>>,
+    pub(super) inodes: BTreeMap<Id, Shared>,
     /// Open handles of each session.
     opens: BTreeMap<(ClientId, Id), u32>,
     /// Holders of each unit of each inode; true: exclusive.
@@ -68,12 +106,22 @@ impl State {
             content: Content::default(),
         };
         State {
-            inodes: BTreeMap::from([(ROOT, Rc::new(root))]),
+            inodes: BTreeMap::from([(ROOT, Shared(Rc::new(root)))]),
             opens: BTreeMap::new(),
             locks: BTreeMap::new(),
             gone: BTreeSet::new(),
             dead: BTreeSet::new(),
         }
+    }
+
+    /// Nothing but a file that has a name for good. `gone`: numbers of which nothing is known.
+    pub(super) fn with_file(ino: u64, mode: u32, gone: BTreeSet<u64>) -> State {
+        const FILE: Id = usize::MAX - 1;
+        let mut state = State::new(0);
+        state.add(FILE, ROOT, b"file", Kind::File, mode);
+        state.edit(FILE).ino = Some(ino);
+        state.gone = gone;
+        state
     }
 
     pub(super) fn find(&self, ino: u64) -> Result<Id, Vec<i32>> {
@@ -97,7 +145,8 @@ impl State {
     }
 
     fn edit(&mut self, id: Id) -> &mut Inode {
-        Rc::make_mut(self.inodes.get_mut(&id).expect("ids come from the state"))
+        let inode = self.inodes.get_mut(&id).expect("ids come from the state");
+        Rc::make_mut(&mut inode.0)
     }
 
     pub(super) fn entry(&self, directory: Id, name: &[u8]) -> Option<Id> {
@@ -190,7 +239,7 @@ impl State {
             xattrs: BTreeMap::new(),
             content: Content::default(),
         };
-        self.inodes.insert(number, Rc::new(inode));
+        self.inodes.insert(number, Shared(Rc::new(inode)));
         self.edit(parent).entries.insert(name.to_vec(), number);
         number
     }
@@ -232,7 +281,7 @@ impl State {
         let mut bare = self.clone();
         for inode in bare.inodes.values_mut() {
             if inode.content != Content::default() {
-                Rc::make_mut(inode).content = Content::default();
+                Rc::make_mut(&mut inode.0).content = Content::default();
             }
         }
         bare
@@ -241,9 +290,7 @@ impl State {
     /// True if everything that `other`, of the same skeleton, allows is allowed here, too.
     pub(super) fn includes(&self, other: &State) -> bool {
         let mut pairs = self.inodes.values().zip(other.inodes.values());
-        pairs.all(|(mine, theirs)| {
-            Rc::ptr_eq(mine, theirs) || mine.content.includes(&theirs.content)
-        })
+        pairs.all(|(mine, theirs)| mine == theirs || mine.content.includes(&theirs.content))
     }
 
     /// The states that the reference may be in after operation `number`, which came out like this.
@@ -674,7 +721,7 @@ impl State {
                 done(reply, next)
             }
             Op::Loses | Op::Dies | Op::SyncsAll => {
-                let unsynced = |inode: &Rc<Inode>| inode.content.is_unsynced_by(client);
+                let unsynced = |inode: &Shared| inode.content.is_unsynced_by(client);
                 let ids = self.inodes.iter().filter(|(_, inode)| unsynced(inode));
                 for (&id, _) in ids {
                     let content = &mut next.edit(id).content;

@@ -2,7 +2,7 @@
 
 use super::content;
 use super::history::{ClientId, History, Kind, Op, Outcome, Reply, Seen};
-use super::linearize::{check, prepared};
+use super::linearize::{check, check_in_parts, prepared};
 
 const ROOT: u64 = 1;
 
@@ -55,7 +55,10 @@ impl Story {
     }
 
     fn is_right(&self) -> bool {
-        check(&prepared(self.history.records()), ROOT).is_ok()
+        let records = prepared(self.history.records());
+        // What is right as a whole is right in parts.
+        let in_parts = || check_in_parts(&records, ROOT, 10_000).is_ok();
+        check(&records, ROOT).is_ok() && in_parts()
     }
 
     /// What becomes of the story of one file if this comes after it.

@@ -146,7 +146,6 @@ impl<'a> Faults<'a> {
             let now = self.now();
             self.watch_pairs();
             self.restart_exited();
-            self.cluster.watch_sessions();
             while let Some(entry) = self.ends.first_entry()
                 && entry.key().0 <= now
             {

@@ -21,7 +21,7 @@ use crate::rng::Rng;
 use draw::{Try, WEIGHTS};
 use files::Handle;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Attr, Client, Cred, Errno, FileKind, Known};
@@ -31,32 +31,83 @@ use weft_env::Env;
 /// may be held by a cut, and cuts end.
 const LATE: Duration = Duration::from_secs(15);
 
+/// A session: its group and its id there.
+pub type SessionOf = (u32, u64);
+
 /// A client's sessions, as far as the history knows them.
 pub struct Life {
     client: Client,
-    /// The session with each group that was needed, 0 for none, and since when none of them has been lost.
-    known: RefCell<(Vec<(u32, u64)>, u64)>,
+    known: RefCell<Witnessed>,
+}
+
+/// The narrower the time is in which a session may have ended, the fewer orders there are to be tried.
+struct Witnessed {
+    /// The session with each group that was needed, 0 for none.
+    sessions: Vec<SessionOf>,
+    /// None of them had ended by then.
+    since: u64,
+    /// Those that the service has been seen to have ended, and when it was.
+    ended: BTreeMap<SessionOf, u64>,
+}
+
+impl Witnessed {
+    fn new(client: &Client, now: u64) -> Witnessed {
+        Witnessed {
+            sessions: client.sessions(),
+            since: now,
+            ended: BTreeMap::new(),
+        }
+    }
 }
 
 impl Life {
+    fn new(client: &Client, now: u64) -> Life {
+        Life {
+            known: RefCell::new(Witnessed::new(client, now)),
+            client: client.clone(),
+        }
+    }
+
     /// The client itself, to be looked at.
     pub(in crate::cluster) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Since when a session may have been lost, if one has been.
-    pub fn lost_since(&self) -> Option<u64> {
-        let (known, since) = &*self.known.borrow();
-        let now = self.client.sessions();
-        let is_lost = |of: &(u32, u64)| of.1 != 0 && !now.contains(of);
-        known.iter().any(is_lost).then_some(*since)
+    /// From when to when a session may have been lost, if one has been.
+    pub fn lost_within(&self, now: u64) -> Option<(u64, u64)> {
+        let known = self.known.borrow();
+        let present = self.client.sessions();
+        let is_lost = |of: &&SessionOf| of.1 != 0 && !present.contains(of);
+        let lost = known.sessions.iter().filter(is_lost);
+        let until = lost.map(|of| known.ended.get(of).copied().unwrap_or(now));
+        Some((known.since, until.max()?.max(known.since)))
+    }
+
+    /// Whoever believes in what it holds is right.
+    fn note_belief(&self, now: u64) {
+        if !self.client.believes_for().is_zero() && self.lost_within(now).is_none() {
+            let mut known = self.known.borrow_mut();
+            (known.sessions, known.since) = (self.client.sessions(), now);
+        }
+    }
+
+    /// `open`: the sessions that the service knows now; none if it cannot be told.
+    pub(in crate::cluster) fn look(&self, open: Option<&BTreeSet<SessionOf>>, now: u64) {
+        self.note_belief(now);
+        let (known, Some(open)) = (&mut *self.known.borrow_mut(), open) else {
+            return;
+        };
+        for of in &known.sessions {
+            if of.1 != 0 && !open.contains(of) {
+                known.ended.entry(*of).or_insert(now);
+            }
+        }
     }
 
     /// The sessions that it has had last with each group.
-    pub fn sessions(&self) -> Vec<u64> {
-        let known = self.known.borrow().0.clone().into_iter();
-        let all = known.chain(self.client.sessions());
-        all.map(|(_, session)| session).collect()
+    pub fn sessions(&self) -> Vec<SessionOf> {
+        let known = self.known.borrow().sessions.clone().into_iter();
+        known.chain(self.client.sessions()).collect()
     }
 }
 
@@ -137,10 +188,7 @@ impl Worker {
     /// A client that works on `client`'s cluster as `id`.
     pub fn new(id: ClientId, env: Env, client: Client, shared: Shared, rng: Rng) -> Worker {
         let root = shared.root.get();
-        let life = Rc::new(Life {
-            known: RefCell::new((client.sessions(), shared.clock.now())),
-            client: client.clone(),
-        });
+        let life = Rc::new(Life::new(&client, shared.clock.now()));
         shared.lives.borrow_mut().insert(id, life.clone());
         Worker {
             life,
@@ -252,18 +300,19 @@ impl Worker {
         reply
     }
 
-    /// Writes down that the service has ended the session, if it has. When, only it knows: after
-    /// the session began.
+    /// Writes down that the service has ended the session, if it has. When, only it knows: after the client was
+    /// last right to believe in it, and before it was seen to be over.
     fn note_lost_session(&self, now: u64) {
-        let sessions = self.client.sessions();
-        match self.life.lost_since() {
-            Some(since) if self.client.session() != 0 => {
-                let history = &self.shared.history;
-                history.session_lost(self.id, since, now);
-                self.life.known.replace((sessions, now));
+        match self.life.lost_within(now) {
+            Some((since, until)) if self.client.session() != 0 => {
+                self.shared.history.session_lost(self.id, since, until);
+                self.life.known.replace(Witnessed::new(&self.client, now));
             }
             Some(_) => {}
-            None => self.life.known.borrow_mut().0 = sessions,
+            None => {
+                self.life.known.borrow_mut().sessions = self.client.sessions();
+                self.life.note_belief(now);
+            }
         }
     }
 
@@ -276,9 +325,12 @@ impl Worker {
         if left.is_err() {
             history.sync_failed(self.id, since, now);
         }
-        match (&left, self.life.lost_since()) {
+        match (&left, self.life.lost_within(now)) {
             (Ok(()), None) => history.session_left(self.id, since, now),
-            (_, lost) => history.session_lost(self.id, lost.unwrap_or(since), now),
+            (_, lost) => {
+                let (since, until) = lost.unwrap_or((since, now));
+                history.session_lost(self.id, since, until);
+            }
         }
         left
     }
