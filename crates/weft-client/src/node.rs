@@ -10,6 +10,7 @@ use crate::types::{Attr, Errno, Known};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use weft_env::Mono;
@@ -139,12 +140,17 @@ pub(crate) struct NodeState {
     pub aside: VecDeque<(u64, Bytes)>,
     /// The WRITE lease is being fetched for them.
     pub is_announcing: bool,
+    /// Blocks that the last writes, one behind the other, have counted as allocated: a block that is written in small
+    /// pieces counts once.
+    pub counted: Range<u64>,
     /// Written since the last sync to disk.
     pub unsynced: bool,
     /// As the last lease said: somebody denies others something of it.
     pub denied: bool,
     /// Unlinked while open here: the last close tells the server.
     pub orphan: bool,
+    /// Made here without a name, and open since.
+    pub unnamed: bool,
     /// A revocation that is not answered yet says that the last name goes.
     pub unlinked: bool,
     /// Revocations that are to be answered when the lease has been given back.
@@ -170,6 +176,14 @@ pub(crate) struct Node {
     /// Changes under way that may take its last name and have told the server whether it is open.
     pub unlinking: Cell<u32>,
     recent: Cell<bool>,
+}
+
+impl NodeState {
+    /// Bytes that the file can have at most. The caller holds a use.
+    pub fn reach(&self) -> Result<u64, Errno> {
+        let layout = self.layout.as_ref().ok_or(Errno(libc::EIO))?;
+        Ok(layout.map.reach())
+    }
 }
 
 impl Node {
@@ -274,6 +288,7 @@ impl NodeState {
         self.trim = None;
         self.xattr_names = None;
         self.names = None;
+        self.counted = 0..0;
         self.version += 1;
     }
 

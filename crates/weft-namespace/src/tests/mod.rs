@@ -13,6 +13,7 @@ mod rename;
 mod service;
 mod setattr;
 mod truncate;
+mod unnamed;
 mod xattrs;
 
 use crate::{Errno, State};
@@ -207,6 +208,7 @@ pub fn link(ino: Ino, parent: Ino, name: &str) -> Op {
         ino: ino.0,
         parent: parent.0,
         name: name.to_owned().into(),
+        ..proto::Link::default()
     })
 }
 
