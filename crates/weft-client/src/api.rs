@@ -179,6 +179,11 @@ impl Client {
         self.0.pairs.states()
     }
 
+    /// Bytes that a file on all pairs can have at most; one on fewer has less room.
+    pub fn reach(&self) -> u64 {
+        weft_types::reach_of(self.0.pairs.states().len().max(1))
+    }
+
     /// The inode number of the root directory.
     pub fn root(&self) -> u64 {
         self.0.first_session().root.get()
@@ -262,6 +267,20 @@ impl Client {
         let (core, cred, name) = (self.0.clone(), cred.clone(), name.to_vec());
         self.0
             .to_the_end(async move { core.create(&cred, parent, &name, mode, flags).await })
+            .await
+    }
+
+    /// Makes a regular file without a name, and opens it. [`Client::link`] may give it one while it is open.
+    pub async fn create_unnamed(
+        &self,
+        cred: &Cred,
+        parent: u64,
+        mode: u32,
+        open: OpenFlags,
+    ) -> Result<(Known, HandleId)> {
+        let (core, cred) = (self.0.clone(), cred.clone());
+        self.0
+            .to_the_end(async move { core.create_unnamed(&cred, parent, mode, open).await })
             .await
     }
 
@@ -509,6 +528,11 @@ impl Client {
     /// the application's data: [`Client::flush`] has.
     pub async fn release(&self, handle: HandleId, lock_owner: Option<u64>) -> Result<()> {
         self.0.release(handle, lock_owner).await
+    }
+
+    /// Drops the fcntl locks of an owner on a file, if it may hold any.
+    pub async fn drop_file_locks(&self, ino: u64, owner: u64) -> Result<()> {
+        self.0.drop_locks(ino, false, owner).await
     }
 
     /// Bytes at an offset: parts whose lengths add up to `length`, less at the end of the file.

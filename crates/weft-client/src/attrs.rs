@@ -175,6 +175,9 @@ impl Core {
         let begun = self.begin(&node, Mode::Write).await?;
         {
             let mut state = node.state.borrow_mut();
+            if size > state.reach()? {
+                return Err(Errno(libc::EFBIG));
+            }
             let set_id = state.attr.is_some_and(|attr| attr.mode & 0o6000 != 0);
             let is_growth = state.attr.is_some_and(|attr| size >= attr.size);
             // Set-id bits go with a change of size, by rules that the server knows.
@@ -325,6 +328,7 @@ impl Core {
         let mut state = node.state.borrow_mut();
         state.version += 1;
         state.buffer.told = state.buffer.changes;
+        state.counted = 0..0;
         if let Some(attr) = &mut state.attr
             && attr.change <= told.change
         {

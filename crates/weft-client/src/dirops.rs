@@ -273,6 +273,7 @@ impl Core {
             ino,
             parent,
             name: Bytes::copy_from_slice(name),
+            unnamed: self.is_unnamed(ino),
         });
         let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
         let (node, known) = self.take_made(&link, parent, name, &reply, &leases)?;
@@ -420,6 +421,7 @@ impl Core {
             exchange: flags.exchange,
             keep_open,
             victim: victim.told,
+            whiteout: flags.whiteout,
         });
         let names = [from, to];
         let (reply, leases, link) = self.change_name(cred, op, &names).await?;
@@ -448,6 +450,10 @@ impl Core {
                 let is_same = gone.is_some_and(|gone| gone.ino == moved.ino);
                 if !is_same {
                     self.put_name(from.0, from.1, NameState::Absent, old_change);
+                    if flags.whiteout {
+                        // What the mark's number is the reply does not say.
+                        self.doubt(from);
+                    }
                     if let Some(attr) = &gone {
                         let is_kept =
                             self.is_of(&link, attr.ino) && victim.is_kept(attr, keep_open);

@@ -3,6 +3,7 @@
 //! Cookies of the service are shifted by two to make room for `.` and `..`.
 
 use crate::access;
+use crate::bounds::Bounds;
 use crate::core::Core;
 use crate::handles::{DirHandle, Pages};
 use crate::names::NameState;
@@ -195,7 +196,20 @@ impl Core {
         }
         pages.end = listed.end || listed.entries.is_empty();
         pages.next = listed.entries.last().map_or(after, |it| it.cookie - DOTS);
-        pages.entries.extend(listed.entries);
+        if after == 0 {
+            pages.bounds = Some(listed.bounds);
+        }
+        let Some(bounds) = pages.bounds.clone() else {
+            pages.entries.extend(listed.entries);
+            return Ok(());
+        };
+        let known = listed.entries.into_iter();
+        let known = known.filter(|entry| bounds.has(entry.cookie - DOTS));
+        pages.entries.extend(known);
+        // What is new in one part is followed by nothing but by what other parts have.
+        let is_past = !bounds.has(pages.next);
+        pages.end |= is_past && listed.shards == 0;
+        pages.next = bounds.next(pages.next);
         Ok(())
     }
 
@@ -214,6 +228,7 @@ impl Core {
                 // What the directory itself has says nothing of its names.
                 Ok(Listed {
                     lease: None,
+                    shards: shards.len() as u32,
                     ..listed
                 })
             }
@@ -280,6 +295,7 @@ impl Core {
             end: reply.end || entries.is_empty(),
             entries,
             parent: reply.parent,
+            bounds: Bounds::of_part(reply.next_cookie),
             shards: reply.shards,
             lease: holds.then(|| state.lease.losses()),
         })
@@ -319,6 +335,8 @@ pub(crate) struct Listed {
     pub entries: Vec<DirEntry>,
     pub end: bool,
     pub parent: u64,
+    /// Of what there was at the time.
+    pub bounds: Bounds,
     /// How many shards the directory has.
     pub shards: u32,
     /// How often the lease that came with it had been lost; None: none came.
@@ -333,6 +351,7 @@ impl Listed {
             entries: Vec::new(),
             end: true,
             parent: 0,
+            bounds: Bounds::default(),
             shards: 0,
             lease: None,
         }
@@ -352,7 +371,9 @@ fn position(pages: &mut Pages, after: u64, plus: bool) {
         return;
     }
     // A rewind sees what has changed since.
+    let bounds = pages.bounds.take().filter(|_| after > 0);
     *pages = Pages {
+        bounds,
         after,
         next: after.saturating_sub(DOTS),
         plus,

@@ -76,8 +76,11 @@ impl Core {
             return Err(Errno(libc::ESTALE));
         }
         let write = flags.write || flags.truncate;
-        let mask =
-            if flags.read { access::READ } else { 0 } | if write { access::WRITE } else { 0 };
+        let read = match flags.execute {
+            true => access::EXECUTE,
+            false => access::READ,
+        };
+        let mask = if flags.read { read } else { 0 } | if write { access::WRITE } else { 0 };
         access::check(&attr, cred, mask)?;
         if flags.write && !flags.read && node.state.borrow().lease.mode() == Mode::Read {
             // It will be written: the lease is fetched while the application goes on.
@@ -282,7 +285,9 @@ impl Core {
         self.announced(node).await;
         loop {
             let begun = self.begin_read(node, offset, length).await?;
-            self.was_read(node);
+            if !handle.flags.keep_atime {
+                self.was_read(node);
+            }
             let parts = self.read_here(&handle, offset, length).await;
             // Where the lease was lost on the way, some parts may be older than others.
             if self.has_stood(&begun) {
@@ -590,12 +595,14 @@ impl Core {
     ) -> Result<Written> {
         let now = self.wall();
         let mut state = node.state.borrow_mut();
+        let reach = state.reach()?;
+        let counted = state.counted.clone();
         let attr = state.attr.as_mut().ok_or(Errno(libc::EIO))?;
         let offset = if append { attr.size } else { offset };
-        if offset >= FILE_BYTES_MAX {
+        if offset >= reach {
             return Err(Errno(libc::EFBIG));
         }
-        let length = (data.len() as u64).min(FILE_BYTES_MAX - offset);
+        let length = (data.len() as u64).min(reach - offset);
         let data = data.slice(..length as usize);
         let end = offset + length;
         let grown = attr.size.max(end);
@@ -608,14 +615,22 @@ impl Core {
                 .next_multiple_of(BLOCK_BYTES)
                 .max(offset - offset % BLOCK_BYTES)
         };
-        let fresh = end
-            .next_multiple_of(BLOCK_BYTES)
-            .saturating_sub(fresh_from - fresh_from % BLOCK_BYTES);
+        let blocks = fresh_from - fresh_from % BLOCK_BYTES..end.next_multiple_of(BLOCK_BYTES);
+        let goes_on = counted.contains(&blocks.start) || counted.end == blocks.start;
+        let from = match goes_on {
+            true => counted.end,
+            false => blocks.start,
+        };
+        let fresh = blocks.end.saturating_sub(from);
         let most = grown.next_multiple_of(BLOCK_BYTES);
         attr.allocated = (attr.allocated + fresh).min(most);
         attr.size = grown;
         attr.mtime = Some(now);
         attr.ctime = Some(now);
+        state.counted = match goes_on {
+            true => counted.start..counted.end.max(blocks.end),
+            false => blocks,
+        };
         if state.lease.mode() == Mode::Shared {
             state.buffer.allocated_more += fresh;
         }
@@ -660,6 +675,9 @@ impl Core {
         let begun = loop {
             let begun = self.begin(node, Mode::Write).await?;
             handle.check_lock()?;
+            if end > node.state.borrow().reach()? {
+                return Err(Errno(libc::EFBIG));
+            }
             if matches!(mode, Allocate::PunchHole | Allocate::ZeroRange { .. }) {
                 self.punch(node, offset, end).await?;
             }
@@ -718,7 +736,9 @@ impl Core {
         // The hole is there, whoever can say now what it is worth.
         match self.allocated(node, &layout).await {
             Ok(allocated) => {
-                if let Some(attr) = &mut node.state.borrow_mut().attr {
+                let mut state = node.state.borrow_mut();
+                state.counted = 0..0;
+                if let Some(attr) = &mut state.attr {
                     attr.allocated = allocated;
                 }
             }
@@ -876,7 +896,8 @@ impl Core {
                         let unit = layout.map.unit();
                         let length = (unit - at % unit).min(range.end - at);
                         let file = layout.map.file_offset(index, at);
-                        ranges.push((file, file + length));
+                        // Where an object ends in a block, the rest of that is no hole if the file is longer.
+                        ranges.push((file, (file + length).next_multiple_of(BLOCK_BYTES)));
                         at += length;
                     }
                 }
@@ -908,7 +929,7 @@ impl Core {
             return Err(Errno(libc::EBADF));
         }
         let length = length.min(COPY_BYTES_MAX);
-        let overlaps = from.1 < to.1 + length && to.1 < from.1 + length;
+        let overlaps = from.1 < to.1.saturating_add(length) && to.1 < from.1.saturating_add(length);
         if source.node.ino == target.node.ino && overlaps {
             return Err(Errno(libc::EINVAL));
         }

@@ -1,5 +1,6 @@
 //! Open files and directories of this client.
 
+use crate::bounds::Bounds;
 use crate::node::Node;
 use crate::readahead::Readahead;
 use crate::types::{DirEntry, Errno, HandleId, OpenFlags, Result};
@@ -52,6 +53,8 @@ pub(crate) struct Pages {
     /// The directory's lease losses when the listing began at the start; None if it did not, or if
     /// it cannot become complete any more.
     pub listing: Option<u64>,
+    /// Where the listing ends, once it has begun at the start.
+    pub bounds: Option<Bounds>,
     pub parent: u64,
     /// Counts jumps, so that a page fetched for another place is not mixed in.
     pub jump: u64,

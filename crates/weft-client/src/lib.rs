@@ -15,6 +15,7 @@ mod announced;
 mod api;
 mod attrs;
 mod behalf;
+mod bounds;
 mod changes;
 mod copies;
 mod core;
@@ -51,6 +52,7 @@ mod turns;
 mod types;
 #[cfg(feature = "measuring")]
 mod unkept;
+mod unnamed;
 mod window;
 mod writeback;
 mod written;

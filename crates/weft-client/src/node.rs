@@ -149,6 +149,9 @@ pub(crate) struct NodeState {
     pub aside: VecDeque<(u64, Bytes)>,
     /// The WRITE lease is being fetched for them.
     pub is_announcing: bool,
+    /// Blocks that the last writes, one behind the other, have counted as allocated: a block that is written in small
+    /// pieces counts once.
+    pub counted: Range<u64>,
     /// Written since the last sync to disk.
     pub unsynced: bool,
     /// As the last lease said: somebody denies others something of it.
@@ -157,6 +160,8 @@ pub(crate) struct NodeState {
     pub orphan: bool,
     /// Unlinked by this client, and known to the face still: what it owed then.
     pub departed: Option<Box<proto::Setattr>>,
+    /// Made here without a name, and open since.
+    pub unnamed: bool,
     /// A revocation that is not answered yet says that the last name goes.
     pub unlinked: bool,
     /// Revocations that are to be answered when the lease has been given back.
@@ -182,6 +187,14 @@ pub(crate) struct Node {
     /// Changes under way that may take its last name and have told the server whether it is open.
     pub unlinking: Cell<u32>,
     recent: Cell<bool>,
+}
+
+impl NodeState {
+    /// Bytes that the file can have at most. The caller holds a use.
+    pub fn reach(&self) -> Result<u64, Errno> {
+        let layout = self.layout.as_ref().ok_or(Errno(libc::EIO))?;
+        Ok(layout.map.reach())
+    }
 }
 
 impl Node {
@@ -292,6 +305,7 @@ impl NodeState {
         self.trim = None;
         self.xattr_names = None;
         self.names = None;
+        self.counted = 0..0;
         self.version += 1;
     }
 

@@ -57,7 +57,9 @@ impl Core {
         self.announced(node).await;
         loop {
             let begun = self.begin_read(node, offset, length).await?;
-            self.was_read(node);
+            if !handle.flags.keep_atime {
+                self.was_read(node);
+            }
             let pieces = self.pieces_here(&handle, (offset, length), least).await;
             if self.has_stood(&begun) {
                 return pieces;

@@ -77,6 +77,10 @@ pub struct OpenFlags {
     pub truncate: bool,
     /// O_SYNC or O_DSYNC: a write returns when it is on both members.
     pub sync: bool,
+    /// It is read to be run: whoever may execute it may open it so.
+    pub execute: bool,
+    /// O_NOATIME: reading it leaves its time of access alone.
+    pub keep_atime: bool,
 }
 
 /// How a file is made.
@@ -95,6 +99,9 @@ pub struct RenameFlags {
     pub no_replace: bool,
     /// RENAME_EXCHANGE.
     pub exchange: bool,
+    /// RENAME_WHITEOUT: the old name stands for a character device 0:0 then. EXDEV where several groups would have to
+    /// do it.
+    pub whiteout: bool,
 }
 
 /// What fallocate does to its range.

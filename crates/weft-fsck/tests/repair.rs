@@ -319,6 +319,7 @@ fn what_a_transaction_has_locked_is_not_repaired() {
         ino: tree[1].2,
         parent: tree[0].0,
         name: "linked".into(),
+        ..Default::default()
     });
     let mut running = groups.begin(&user(0), link).unwrap();
     while running.reply.is_none() {

@@ -330,6 +330,7 @@ pub(crate) fn on_readdir(
         end,
         leases,
         parent: parent.0,
+        next_cookie: core.state.next_cookie(ino),
         shards: core.state.shards_of(ino) as u32,
     };
     answer::<ReaddirRequest>(meta, core, seen, reply, replier);

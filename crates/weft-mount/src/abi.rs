@@ -339,6 +339,11 @@ pub enum Call {
         mode: u32,
         kill_suidgid: bool,
     },
+    /// A file without a name, opened.
+    Tmpfile {
+        flags: u32,
+        mode: u32,
+    },
     /// The request of that number has a signal pending. Not answered.
     Interrupt {
         unique: u64,
@@ -396,6 +401,7 @@ impl Call {
             Call::Setlk { .. } => "setlk",
             Call::Access { .. } => "access",
             Call::Create { .. } => "create",
+            Call::Tmpfile { .. } => "tmpfile",
             Call::Interrupt { .. } => "interrupt",
             Call::Destroy => "destroy",
             Call::Fallocate { .. } => "fallocate",
@@ -664,6 +670,11 @@ impl Call {
                     kill_suidgid,
                 }
             }
+            // As 35; the name is none.
+            51 => Call::Tmpfile {
+                flags: f.u32()?,
+                mode: f.u32()?,
+            },
             36 => Call::Interrupt { unique: f.u64()? },
             38 => Call::Destroy,
             42 => {
@@ -746,7 +757,10 @@ fn decode_setattr(f: &mut Fields<'_>) -> Result<SetattrIn, Malformed> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct AttrOut {
+    /// What requests name it by.
     pub ino: u64,
+    /// The number that programs see.
+    pub shown: u64,
     pub size: u64,
     /// 512-byte blocks.
     pub blocks: u64,
@@ -814,7 +828,7 @@ impl Out {
     }
 
     fn attr(self, attr: &AttrOut) -> Out {
-        self.u64(attr.ino)
+        self.u64(attr.shown)
             .u64(attr.size)
             .u64(attr.blocks)
             .u64(attr.atime.0 as u64)

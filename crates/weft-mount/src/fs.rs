@@ -17,6 +17,9 @@ use crate::holds::{Hold, Locks, PAGE};
 use crate::invalidate::KernelCache;
 use crate::kernel::Kernel;
 use crate::metrics::Metrics;
+use crate::narrow::{self, Narrow};
+use crate::owners::LockOwners;
+use crate::settings::Options;
 use crate::translate::*;
 use crate::uncached::Uncached;
 use bytes::Bytes;
@@ -53,6 +56,9 @@ const ASKED_AGAIN: Duration = Duration::from_secs(1);
 /// forgotten once it is answered.
 const READ_AGAIN_MAX: usize = 8;
 
+/// Privileges of a program, as an extended attribute.
+const CAPABILITY: &[u8] = b"security.capability";
+
 /// Features asked of the kernel where it has them. Not asked, with reason:
 /// - WRITEBACK_CACHE, AUTO_INVAL_DATA: docs/decisions/0003-no-kernel-writeback.md.
 /// - ATOMIC_O_TRUNC: a file would be emptied before the kernel finds that it is being executed, and
@@ -87,6 +93,9 @@ pub struct Face {
     metrics: Rc<Metrics>,
     /// Seconds for which the kernel may keep what a lease covers.
     cache_seconds: u64,
+    owners: LockOwners,
+    /// Numbers are shown so that 32 bits hold them.
+    narrow: Option<Narrow>,
     /// Requests that a signal may end.
     interruptible: RefCell<BTreeMap<u64, oneshot::Sender<()>>>,
     /// Handles whose reads and writes pass the page cache by.
@@ -129,7 +138,7 @@ impl Face {
         writer: Rc<dyn Kernel>,
         kernel: Rc<KernelCache>,
         metrics: Rc<Metrics>,
-        cache_seconds: u64,
+        options: &Options,
     ) -> Rc<Face> {
         let departures = Departures::new(
             (env.clone(), client.clone()),
@@ -144,7 +153,9 @@ impl Face {
             departures,
             ghosts: RefCell::default(),
             metrics,
-            cache_seconds,
+            cache_seconds: options.kernel_cache_seconds,
+            narrow: options.inode32.then(Narrow::default),
+            owners: LockOwners::default(),
             interruptible: RefCell::default(),
             uncached: RefCell::default(),
             maps_uncached: Cell::new(false),
@@ -229,7 +240,13 @@ impl Face {
                 self.gave_up.borrow_mut().remove(&fh);
                 let unlock = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then_some(lock_owner);
                 let client = self.client.clone();
+                let (ino, owners) = (header.node, self.owners.released(fh));
                 self.run(async move {
+                    for owner in owners {
+                        if let Err(errno) = client.drop_file_locks(ino, owner).await {
+                            tracing::warn!(ino, %errno, "locks of a file description that is closed stay");
+                        }
+                    }
                     if let Err(errno) = client.release(HandleId(fh), unlock).await {
                         tracing::debug!(%errno, "a handle was released badly");
                     }
@@ -396,6 +413,21 @@ impl Face {
         Ok(out.into())
     }
 
+    /// The inode number that programs see.
+    fn shown(&self, ino: u64) -> u64 {
+        match self.narrow {
+            Some(_) => narrow::fold(ino),
+            None => ino,
+        }
+    }
+
+    fn attr_out(&self, attr: &Attr) -> abi::AttrOut {
+        abi::AttrOut {
+            shown: self.shown(attr.ino),
+            ..attr_out(attr)
+        }
+    }
+
     /// For how many seconds the kernel may keep it.
     fn validity(&self, leased: bool) -> u64 {
         if leased { self.cache_seconds } else { 0 }
@@ -414,7 +446,7 @@ impl Face {
             self.kernel.tells_name(ino, name);
         }
         Out::with_capacity(128 + 16).entry_out(
-            &attr_out(&known.attr),
+            &self.attr_out(&known.attr),
             self.name_validity(name_leased),
             self.validity(known.leased),
         )
@@ -429,7 +461,7 @@ impl Face {
     pub(crate) fn attributes(&self, known: &Known) -> Body {
         self.tells_size(known);
         Out::with_capacity(104)
-            .attr_out(&attr_out(&known.attr), self.validity(known.leased))
+            .attr_out(&self.attr_out(&known.attr), self.validity(known.leased))
             .into()
     }
 
@@ -558,6 +590,7 @@ impl Face {
                 mode,
                 kill_suidgid,
             } => self.create(header, &name, flags, mode, kill_suidgid).await,
+            Call::Tmpfile { flags, mode } => self.tmpfile(header, flags, mode).await,
             Call::Read {
                 fh, offset, size, ..
             } => {
@@ -592,6 +625,7 @@ impl Face {
             }
             Call::Statfs => Ok(statfs_out(&client.statfs().await?).into()),
             Call::Flush { fh, lock_owner } => {
+                self.owners.flushed(fh, lock_owner);
                 client.flush(HandleId(fh), Some(lock_owner)).await?;
                 Ok(Body::Nothing)
             }
@@ -639,6 +673,12 @@ impl Face {
             Call::Removexattr { name } => {
                 refuse_foreign_attributes(&name)?;
                 let name = &name;
+                if &name[..] == CAPABILITY {
+                    // Asked for by who may, or by the kernel for a write, which takes a program its privileges away:
+                    // that has been decided there.
+                    client.removexattr(&Cred::default(), ino, name).await?;
+                    return Ok(Body::Nothing);
+                }
                 self.as_caller(header, |cred| async move {
                     client.removexattr(&cred, ino, name).await
                 })
@@ -661,6 +701,9 @@ impl Face {
                 plus,
             } => self.readdir(ino, (fh, offset), size, plus).await,
             Call::Releasedir { fh } => {
+                if let Some(narrow) = &self.narrow {
+                    narrow.closed(fh);
+                }
                 client.releasedir(HandleId(fh));
                 Ok(Body::Nothing)
             }
@@ -668,7 +711,12 @@ impl Face {
                 let conflict = client.getlk(ino, file_lock(&lock)?).await?;
                 Ok(lock_out(conflict.as_ref(), &lock).into())
             }
-            Call::Setlk { fh, lock, wait } => self.setlk(header, fh, &lock, wait).await,
+            Call::Setlk { fh, lock, wait } => {
+                if !lock.flock && lock.kind != libc::F_UNLCK {
+                    self.owners.locked(fh, lock.owner);
+                }
+                self.setlk(header, fh, &lock, wait).await
+            }
             Call::Access { mask } => {
                 self.as_caller(header, |cred| async move {
                     client.access(&cred, ino, mask).await
@@ -897,6 +945,23 @@ impl Face {
             .into())
     }
 
+    /// A file without a name: no name is leased, and nothing says that there is one.
+    async fn tmpfile(&self, header: &Header, flags: u32, mode: u32) -> Result<Body> {
+        let (client, parent) = (&self.client, header.node);
+        let (known, handle) = self
+            .as_caller(header, |cred| async move {
+                client
+                    .create_unnamed(&cred, parent, mode & MODE_BITS, open_flags(flags))
+                    .await
+            })
+            .await?;
+        let fopen = self.fopen_of(handle, known.attr.ino, flags);
+        Ok(self
+            .entry(&known, None, false)
+            .open_out(handle.0, fopen)
+            .into())
+    }
+
     async fn write(&self, header: &Header, call: WriteCall, is_cached: bool) -> Result<Body> {
         let (ino, fh) = (header.node, HandleId(call.fh));
         if call.flags & abi::WRITE_KILL_SUIDGID != 0 {
@@ -941,14 +1006,22 @@ impl Face {
         let limit = (size as usize).min(DATA_MAX);
         // As many as fit if their names are short.
         let least = if plus { 160 } else { 32 };
+        let after = match &self.narrow {
+            Some(narrow) => narrow.cookie(fh, offset),
+            None => offset,
+        };
         let entries = self
             .client
-            .readdir(HandleId(fh), offset, limit / least + 1, plus)
+            .readdir(HandleId(fh), after, limit / least + 1, plus)
             .await?;
         let keeps_names = plus && self.kernel.may_keep_listed(dir);
         let mut out = Out::with_capacity(limit);
         for entry in &entries {
-            let mode = mode_of(entry.kind);
+            let (mode, ino) = (mode_of(entry.kind), self.shown(entry.ino));
+            let place = match &self.narrow {
+                Some(narrow) => narrow.place(fh, entry.cookie),
+                None => entry.cookie,
+            };
             let fits = if plus {
                 let shown = entry
                     .known
@@ -956,14 +1029,14 @@ impl Face {
                     .filter(|known| !self.kernel.is_overwritten(known.attr.ino));
                 let known = shown.map(|known| {
                     (
-                        attr_out(&known.attr),
+                        self.attr_out(&known.attr),
                         self.name_validity(entry.name_leased && keeps_names),
                         self.validity(known.leased),
                     )
                 });
                 let fits = out.direntplus(
-                    entry.ino,
-                    entry.cookie,
+                    ino,
+                    place,
                     mode,
                     &entry.name,
                     known
@@ -984,7 +1057,7 @@ impl Face {
                 }
                 fits
             } else {
-                out.dirent(entry.ino, entry.cookie, mode, &entry.name, limit)
+                out.dirent(ino, place, mode, &entry.name, limit)
             };
             if !fits {
                 break;

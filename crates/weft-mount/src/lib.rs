@@ -3,7 +3,8 @@
 //! A mount is one thread: it reads the kernel's device, runs the client and writes the replies.
 //! [`fs`] translates operations, [`translate`] numbers, [`errno`] failures, [`abi`] knows the
 //! kernel's messages, [`kernel`] is what is wanted of a kernel, [`device`] and [`notify`] the real one,
-//! [`invalidate`] makes it forget what a lease no longer covers, [`metrics`] counts, [`mountpoint`]
+//! [`invalidate`] makes it forget what a lease no longer covers, [`metrics`] counts, [`owners`] knows
+//! whose locks end with a close, [`narrow`] shows numbers that fit into 32 bits, [`mountpoint`]
 //! mounts, [`run`] is a mount's life.
 //!
 //! Kept true: what the kernel keeps, a lease covers (docs/protocols/leases.md, "The kernel's
@@ -26,7 +27,9 @@ pub mod kernel;
 mod listed;
 pub mod metrics;
 pub mod mountpoint;
+mod narrow;
 pub mod notify;
+mod owners;
 pub mod run;
 mod settings;
 mod sizes;

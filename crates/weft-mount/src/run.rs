@@ -65,10 +65,12 @@ pub enum MountError {
 /// See [`MountError`].
 pub async fn serve(
     env: Env,
-    settings: Settings,
+    mut settings: Settings,
     ready: impl FnOnce(&std::path::Path),
     stop: impl Future<Output = ()>,
 ) -> Result<(), MountError> {
+    // The kernel leaves times of access to us.
+    settings.client.relatime &= !settings.options.noatime;
     let client = Client::connect(env.clone(), settings.client).await?;
     let metrics = Metrics::new(env.clone(), client.clone());
     let address = settings.metrics_listen;
@@ -102,7 +104,7 @@ pub async fn serve(
         writer,
         kernel,
         metrics,
-        settings.options.kernel_cache_seconds,
+        &settings.options,
     );
     let tuned = mountpoint.clone();
     env.spawn("read-ahead", async move {

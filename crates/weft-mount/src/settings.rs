@@ -34,6 +34,9 @@ pub struct Options {
     pub noexec: bool,
     /// Never change access times.
     pub noatime: bool,
+    /// Show inode numbers and positions in directories that 32 bits hold, for programs that were built without large
+    /// file support. Two files can then show the same number.
+    pub inode32: bool,
     /// Refuse all changes.
     pub read_only: bool,
     /// How long the kernel may keep what a lease covers, in seconds. Revocation invalidates in any
@@ -50,6 +53,7 @@ impl Default for Options {
             dev: false,
             noexec: false,
             noatime: false,
+            inode32: false,
             read_only: false,
             kernel_cache_seconds: 24 * 3600,
         }

@@ -39,6 +39,7 @@ pub fn attr_out(attr: &Attr) -> AttrOut {
     let time = |time: Option<&Time>| time.map_or((0, 0), |time| (time.seconds, time.nanos));
     AttrOut {
         ino: attr.ino,
+        shown: attr.ino,
         size: attr.size,
         blocks: attr.allocated.div_ceil(512),
         atime: time(attr.atime.as_ref()),
@@ -62,6 +63,9 @@ pub fn without_set_id(mode: u32) -> Option<u32> {
     (cleared != mode).then_some(cleared & MODE_BITS)
 }
 
+/// What the kernel opens a program with, beside O_RDONLY, to run it (open(2) cannot).
+const FMODE_EXEC: i32 = 0x20;
+
 /// How a file is opened. O_APPEND is not passed on: it can be changed while the file is open, and
 /// pages of a mapping are written by their place, so that each write says whether it appends.
 pub fn open_flags(flags: u32) -> OpenFlags {
@@ -73,6 +77,8 @@ pub fn open_flags(flags: u32) -> OpenFlags {
         append: false,
         truncate: flags & libc::O_TRUNC != 0,
         sync: flags & libc::O_DSYNC != 0,
+        execute: flags & FMODE_EXEC != 0,
+        keep_atime: flags & libc::O_NOATIME != 0,
     }
 }
 
@@ -91,14 +97,16 @@ pub fn fopen_flags(flags: u32, is_written: bool) -> u32 {
 /// How a rename treats its target.
 ///
 /// # Errors
-/// EINVAL for flags that are unknown or exclude each other (RENAME_WHITEOUT among them).
+/// EINVAL for flags that are unknown or exclude each other.
 pub fn rename_flags(flags: u32) -> Result<RenameFlags> {
     let parsed = RenameFlags {
         no_replace: flags & libc::RENAME_NOREPLACE != 0,
         exchange: flags & libc::RENAME_EXCHANGE != 0,
+        whiteout: flags & libc::RENAME_WHITEOUT != 0,
     };
-    let known = libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE;
-    if flags & !known != 0 || parsed.no_replace && parsed.exchange {
+    let known = libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE | libc::RENAME_WHITEOUT;
+    let excluded = parsed.exchange && (parsed.no_replace || parsed.whiteout);
+    if flags & !known != 0 || excluded {
         return Err(Errno(libc::EINVAL));
     }
     Ok(parsed)

@@ -86,7 +86,8 @@ fn what_is_not_there_is_refused_and_not_taken_for_something_else() {
     // Punching without keeping the size does not exist.
     let punch = libc::FALLOC_FL_PUNCH_HOLE as u32;
     assert_eq!(allocate(punch), Err(errno::UNSUPPORTED));
-    assert!(rename_flags(libc::RENAME_WHITEOUT).is_err());
+    assert!(rename_flags(libc::RENAME_WHITEOUT).unwrap().whiteout);
+    assert!(rename_flags(libc::RENAME_WHITEOUT | libc::RENAME_EXCHANGE).is_err());
     assert!(rename_flags(libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE).is_err());
     assert!(xattr_flags(3).is_err());
     assert!(kind_of(libc::S_IFDIR).is_none());

@@ -193,6 +193,12 @@ impl State {
         Ok((entries, end, self.whole(directory.parent)))
     }
 
+    /// The cookie of the next entry that is added to a directory; 0 if it is none.
+    pub fn next_cookie(&self, ino: Ino) -> u64 {
+        self.directory(ino)
+            .map_or(0, |(_, directory)| directory.next_cookie())
+    }
+
     /// May the caller read (4), write (2), execute or search (1) it? Errors: ESTALE, EACCES.
     pub fn access(&self, cred: &Cred, ino: Ino, mask: u32) -> Result<(), Errno> {
         access::check(cred, self.get(ino)?, mask)

@@ -198,3 +198,54 @@ fn a_name_that_has_gone_since_its_page_came_is_not_to_be_kept() {
         }
     });
 }
+
+/// Everything of a listing is renamed, or removed and made again, as soon as it has been told.
+#[test]
+fn a_listing_ends_and_tells_no_name_twice_whatever_is_renamed_meanwhile() {
+    const MORE: u64 = 1_200;
+    for shards in [0, 4] {
+        in_world(203, async move |world| {
+            let (_cluster, [one, two], dir) = directory(&world).await;
+            let (cred, kind) = (Cred::default(), FileKind::Regular);
+            for number in 0..MORE {
+                let name = format!("more{number}");
+                let making = one.mknod(&cred, dir, name.as_bytes(), kind, 0o644, 0);
+                making.await.unwrap();
+            }
+            if shards > 0 {
+                one.spread(&cred, dir, shards).await.unwrap();
+            }
+            let handle = two.opendir(&cred, dir).await.unwrap();
+            let (mut told, mut after) = (Vec::new(), 0);
+            loop {
+                let page = two.readdir(handle, after, 400, false).await.unwrap();
+                let Some(last) = page.last() else { break };
+                after = last.cookie;
+                for entry in page.iter().filter(|entry| !entry.name.starts_with(b".")) {
+                    told.push(entry.name.clone());
+                    assert!(told.len() as u64 <= FILES + MORE, "no end");
+                    if entry.cookie % 2 == 0 {
+                        let new = [&entry.name[..], b"-new"].concat();
+                        let how = RenameFlags::default();
+                        let renaming = one.rename(&cred, dir, &entry.name, dir, &new, how);
+                        renaming.await.unwrap();
+                    } else {
+                        one.unlink(&cred, dir, &entry.name).await.unwrap();
+                        let making = one.mknod(&cred, dir, &entry.name, kind, 0o644, 0);
+                        making.await.unwrap();
+                    }
+                }
+            }
+            // Each of them had been there all the time.
+            let mut names = told.clone();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), told.len());
+            assert_eq!(names.len() as u64, FILES + MORE);
+            // From the start all is told as it is now.
+            let now = list(&two, dir).await;
+            assert_eq!(now.len() as u64, FILES + MORE);
+            assert!(now.iter().any(|entry| entry.name.ends_with(b"-new")));
+        });
+    }
+}

@@ -1190,13 +1190,34 @@ fn a_hole_in_the_longest_file_is_made_at_once() {
         let root = one.walk(&[]).await.unwrap();
         let (file, open) = one.make(&root, "f").await;
         one.write(&file, &open, 5, b"x").await.unwrap();
-        let longest = weft_types::FILE_BYTES_MAX;
-        let allocate = OP_ALLOCATE(ALLOCATE4args {
-            aa_stateid: open.clone(),
-            aa_offset: 0,
-            aa_length: longest,
+        let asked = vec![1 << FATTR4_MAXFILESIZE];
+        let asking = OP_GETATTR(GETATTR4args {
+            attr_request: asked,
         });
-        one.does(vec![put(&file), allocate]).await.unwrap();
+        let told = one.does(vec![put(&file), asking]).await.unwrap();
+        let nfs_resop4::OP_GETATTR(GETATTR4res::NFS4_OK(told)) = &told[1] else {
+            panic!("{told:?}");
+        };
+        let longest = weft_types::OBJECT_REACH;
+        assert_eq!(told.obj_attributes.attr_vals[..], longest.to_be_bytes());
+        let allocate = |aa_length| {
+            OP_ALLOCATE(ALLOCATE4args {
+                aa_stateid: open.clone(),
+                aa_offset: 0,
+                aa_length,
+            })
+        };
+        // What is too long is refused at once, and changes nothing.
+        for length in [longest + 1, 1 << 60, u64::MAX] {
+            let refused = one.does(vec![put(&file), allocate(length)]).await;
+            assert_eq!(refused.unwrap_err(), nfsstat4::NFS4ERR_FBIG, "{length}");
+        }
+        for offset in [longest, 1 << 60, u64::MAX - 1] {
+            let refused = one.write(&file, &open, offset, b"x").await;
+            assert_eq!(refused.unwrap_err(), nfsstat4::NFS4ERR_FBIG, "{offset}");
+        }
+        assert_eq!(one.getattr(&file).await.unwrap().0, 6);
+        one.does(vec![put(&file), allocate(longest)]).await.unwrap();
         let deallocate = OP_DEALLOCATE(DEALLOCATE4args {
             da_stateid: open.clone(),
             da_offset: 0,

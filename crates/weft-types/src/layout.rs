@@ -5,8 +5,19 @@
 //! with the stripe within each pair: the member that leads is the parity of `s div width`, so that
 //! a file on any number of pairs loads both groups alike.
 
-use crate::{Member, PairId};
+use crate::{FILE_BYTES_MAX, Member, PairId};
 use std::ops::Range;
+
+/// How far clients write into an object, in bytes. A data server keeps it in one file, and of the file systems that
+/// stores are on ext4 has the smallest largest file: 16 TiB with blocks of 4 KiB, of which checksum pages take a part.
+pub const OBJECT_REACH: u64 = 15 << 40;
+
+/// How far a file on so many pairs can reach: what is beyond has no place.
+pub fn reach_of(pairs: usize) -> u64 {
+    OBJECT_REACH
+        .saturating_mul(pairs as u64)
+        .min(FILE_BYTES_MAX)
+}
 
 /// The geometry of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +61,11 @@ impl StripeMap {
     /// The pairs in stripe order.
     pub fn pairs(&self) -> &[PairId] {
         &self.pairs
+    }
+
+    /// Bytes that the file can have at most.
+    pub fn reach(&self) -> u64 {
+        reach_of(self.pairs.len())
     }
 
     /// The piece that begins at `offset` and is at most `length` long.
@@ -128,6 +144,7 @@ pub fn pieces(map: &StripeMap, start: u64, end: u64) -> impl Iterator<Item = Pie
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{STRIPE_UNIT_MAX, STRIPE_UNIT_MIN};
 
     #[test]
     fn what_an_object_holds_of_a_range_is_one_range() {
@@ -147,6 +164,18 @@ mod tests {
             let all = map.object_range(0, 0, u64::MAX);
             assert!(all.end >= u64::MAX / u64::from(width) - 4);
         }
+    }
+
+    #[test]
+    fn a_file_reaches_as_far_as_all_its_objects_do() {
+        for width in 1..=3u32 {
+            for unit in [STRIPE_UNIT_MIN, STRIPE_UNIT_MAX] {
+                let map = StripeMap::new(unit, (0..width).map(PairId).collect()).unwrap();
+                let ends = (0..width as usize).map(|index| map.object_length(index, map.reach()));
+                assert!(ends.into_iter().all(|end| end == OBJECT_REACH));
+            }
+        }
+        assert_eq!(reach_of(usize::MAX), FILE_BYTES_MAX);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod map;
 mod names;
 mod regions;
 
-pub use layout::{Piece, StripeMap, pieces};
+pub use layout::{OBJECT_REACH, Piece, StripeMap, pieces, reach_of};
 pub use map::{FixedMap, FixedSet};
 pub use names::{COOKIE_BITS, SHARDS_MAX, name_hash, shard_of_hash};
 pub use regions::{Region, Regions, Run};

@@ -37,6 +37,7 @@ fn merged(parts: Vec<Listed>) -> Listed {
     let mut parts = parts.into_iter();
     let mut page = parts.next().unwrap_or_else(Listed::nothing);
     for listed in parts {
+        page.bounds.join(&listed.bounds);
         page.entries.extend(listed.entries);
     }
     // Stable: of one that is in two places the directory's word comes first.

@@ -32,7 +32,7 @@ impl<T> Answer<T> {
 
 impl Core {
     /// Does something with a name, in the directory or in the shard of it that has the name.
-    async fn at_name<T>(
+    pub(crate) async fn at_name<T>(
         self: &Rc<Self>,
         dir: u64,
         name: &[u8],

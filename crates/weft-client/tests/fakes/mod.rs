@@ -29,6 +29,8 @@ pub const RW: OpenFlags = OpenFlags {
     append: false,
     truncate: false,
     sync: false,
+    execute: false,
+    keep_atime: false,
 };
 
 /// An inode of group 0.

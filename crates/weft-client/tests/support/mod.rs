@@ -23,6 +23,8 @@ pub const RW: OpenFlags = OpenFlags {
     append: false,
     truncate: false,
     sync: false,
+    execute: false,
+    keep_atime: false,
 };
 pub const RO: OpenFlags = OpenFlags { write: false, ..RW };
 const BLOCK: u64 = 4096;

@@ -22,9 +22,14 @@ pub(super) enum Plan {
         mode: u16,
         gid: u32,
     },
+    /// A file without a name, which the session holds.
+    Unnamed { ino: Ino, mode: u16, gid: u32 },
 }
 
 pub(super) fn check(state: &State, ctx: &Context, op: &proto::Create) -> Result<Plan, Errno> {
+    if op.unnamed {
+        return check_unnamed(state, ctx, op);
+    }
     let kind = FileKind::try_from(op.kind).map_err(|_| Errno::EINVAL)?;
     let exclusive = op.exclusive || kind != FileKind::Regular;
     let (parent, directory) = state.searchable(ctx.cred, Ino(op.parent))?;
@@ -71,6 +76,22 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Create) -> Result<
         mode,
         gid,
     })
+}
+
+/// open(2) with O_TMPFILE.
+fn check_unnamed(state: &State, ctx: &Context, op: &proto::Create) -> Result<Plan, Errno> {
+    // Who does not hold it would have made nothing.
+    if op.kind() != FileKind::Regular || !state.session_exists(ctx.session) {
+        return Err(Errno::EINVAL);
+    }
+    let (parent, _) = state.searchable(ctx.cred, Ino(op.parent))?;
+    state.check_may_create(ctx.cred, parent)?;
+    if state.pairs.is_empty() {
+        return Err(Errno::ENOSPC);
+    }
+    let (mode, gid) = mode_and_group(ctx.cred, parent, FileKind::Regular, op.mode);
+    let ino = state.next_ino(Ino(op.parent).slot()).ok_or(Errno::ENOSPC)?;
+    Ok(Plan::Unnamed { ino, mode, gid })
 }
 
 /// open(2) with O_CREAT of a name that is there.
@@ -133,7 +154,7 @@ pub(crate) fn mode_and_group(
 pub(super) fn touches(state: &State, ctx: &Context, op: &proto::Create, plan: &Plan) -> Vec<Touch> {
     match plan {
         Plan::New { .. } => vec![Touch::change(Ino(op.parent))],
-        Plan::Elsewhere { .. } => Vec::new(),
+        Plan::Elsewhere { .. } | Plan::Unnamed { .. } => Vec::new(),
         Plan::Existing { ino, truncate } => {
             let written = state.check_no_other_writer(*ino, ctx.session).is_err();
             if *truncate || written {
@@ -178,6 +199,55 @@ pub(super) fn commit(
             mode,
             gid,
         } => Ok(make(state, ctx, op, ino, kind, mode, gid)),
+        Plan::Unnamed { ino, mode, gid } => Ok(make_unnamed(state, ctx, op, ino, mode, gid)),
+    }
+}
+
+/// An empty file by the policy of its directory.
+fn new_file(state: &mut State, ctx: &Context, parent: Ino) -> Body {
+    let policy = state.directory(parent).expect("found by check").1.policy;
+    let shape = Shape {
+        stripe_unit: policy.stripe_unit,
+        pairs: choose_pairs(&state.pairs, &state.draining, policy.width, ctx.random),
+        protocol: policy.protocol,
+        durability: policy.durability,
+    };
+    let shape = state.shapes.intern(shape);
+    Body::File(File {
+        size: 0,
+        allocated: 0,
+        shape,
+        generation: 1,
+        exposed: false,
+    })
+}
+
+fn make_unnamed(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::Create,
+    ino: Ino,
+    mode: u16,
+    gid: u32,
+) -> OpReply {
+    let inode = Inode {
+        mode,
+        nlink: 0,
+        uid: ctx.cred.uid,
+        gid,
+        atime: ctx.now,
+        mtime: ctx.now,
+        ctime: ctx.now,
+        change: 1,
+        body: new_file(state, ctx, Ino(op.parent)),
+    };
+    state.use_ino(ino);
+    state.put_inode(ino, inode);
+    state.hold(ino, ctx.session);
+    state.give_write_lease(ino, ctx.session);
+    OpReply {
+        created: true,
+        ..state.file_reply(ino)
     }
 }
 
@@ -199,22 +269,7 @@ fn make(
         FileKind::Socket => Body::Socket,
         FileKind::CharDevice => Body::CharDevice(op.rdev),
         FileKind::BlockDevice => Body::BlockDevice(op.rdev),
-        FileKind::Regular | FileKind::Unspecified => {
-            let shape = Shape {
-                stripe_unit: policy.stripe_unit,
-                pairs: choose_pairs(&state.pairs, &state.draining, policy.width, ctx.random),
-                protocol: policy.protocol,
-                durability: policy.durability,
-            };
-            let shape = state.shapes.intern(shape);
-            Body::File(File {
-                size: 0,
-                allocated: 0,
-                shape,
-                generation: 1,
-                exposed: false,
-            })
-        }
+        FileKind::Regular | FileKind::Unspecified => new_file(state, ctx, parent),
     };
     let is_directory = kind == FileKind::Directory;
     let inode = Inode {

@@ -19,7 +19,13 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Link) -> Result<()
     if inode.is_directory() {
         return Err(Errno::EPERM);
     }
-    match inode.nlink {
+    check_links(state, Ino(op.ino), inode.nlink, op.unnamed)
+}
+
+/// A file may get one name more. One without a name may if it never had one; who says so holds it, or it would be gone.
+pub(crate) fn check_links(state: &State, ino: Ino, nlink: u32, unnamed: bool) -> Result<(), Errno> {
+    match nlink {
+        0 if unnamed && state.holds.contains_key(&ino) => Ok(()),
         0 => Err(Errno::ENOENT),
         LINKS_MAX.. => Err(Errno::EMLINK),
         _ => Ok(()),

@@ -10,7 +10,7 @@ mod drop_kept;
 mod drop_lease;
 mod dropped;
 mod jobs;
-mod link;
+pub(crate) mod link;
 mod new_reign;
 mod open_session;
 mod orphan;

@@ -3,6 +3,7 @@
 use super::Touch;
 use crate::access::{self, WRITE};
 use crate::errno::Errno;
+use crate::inode::{Body, Inode};
 use crate::names::Name;
 use crate::state::{Context, DIRECTORY_LINKS_MAX, State};
 use weft_types::{Ino, ROOT_INO};
@@ -15,6 +16,8 @@ pub(super) enum Plan {
         source: Ino,
         cookie: u64,
         target: Option<(u64, Ino)>,
+        /// What the old name is to stand for.
+        whiteout: Option<Ino>,
     },
     Exchange {
         source: (u64, Ino),
@@ -23,7 +26,7 @@ pub(super) enum Plan {
 }
 
 pub(super) fn check(state: &State, ctx: &Context, op: &proto::Rename) -> Result<Plan, Errno> {
-    if op.no_replace && op.exchange {
+    if op.exchange && (op.no_replace || op.whiteout) {
         return Err(Errno::EINVAL);
     }
     let (old_ino, new_ino) = (Ino(op.parent), Ino(op.new_parent));
@@ -111,10 +114,15 @@ pub(super) fn check(state: &State, ctx: &Context, op: &proto::Rename) -> Result<
     if let Some((_, target)) = target.filter(|_| replaced_directory) {
         state.check_goes_alone(target)?;
     }
+    let whiteout = match op.whiteout {
+        true => Some(state.next_ino(old_ino.slot()).ok_or(Errno::ENOSPC)?),
+        false => None,
+    };
     Ok(Plan::Move {
         source,
         cookie,
         target,
+        whiteout,
     })
 }
 
@@ -161,10 +169,17 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::Rename, plan:
             source,
             cookie,
             target,
+            whiteout,
         } => {
             let moves = is_directory(state, source);
             let goes = target.map_or(0, |(_, target)| is_directory(state, target));
-            state.remove_entry(old, cookie, &op.name);
+            match whiteout {
+                Some(ino) => {
+                    make_whiteout(state, ctx, ino);
+                    state.replace_entry(old, cookie, ino);
+                }
+                None => state.remove_entry(old, cookie, &op.name),
+            }
             match target {
                 // The name keeps its place in the listing, as it keeps existing all the time.
                 Some((target_cookie, _)) => state.replace_entry(new, target_cookie, source),
@@ -196,6 +211,23 @@ pub(super) fn commit(state: &mut State, ctx: &Context, op: &proto::Rename, plan:
         victim,
         ..OpReply::default()
     }
+}
+
+/// A character device 0:0, which nobody may use.
+fn make_whiteout(state: &mut State, ctx: &Context, ino: Ino) {
+    let inode = Inode {
+        mode: 0,
+        nlink: 1,
+        uid: ctx.cred.uid,
+        gid: ctx.cred.gid,
+        atime: ctx.now,
+        mtime: ctx.now,
+        ctime: ctx.now,
+        change: 1,
+        body: Body::CharDevice(0),
+    };
+    state.use_ino(ino);
+    state.put_inode(ino, inode);
 }
 
 fn touch_parents(

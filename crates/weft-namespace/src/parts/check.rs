@@ -7,8 +7,9 @@ use crate::errno::Errno;
 use crate::inode::{Body, Inode, Stamp};
 use crate::layouts::{DEFAULT_POLICY, merge_policy};
 use crate::names::Name;
+use crate::ops::link::check_links;
 use crate::spread::{self, Role};
-use crate::state::{DIRECTORY_LINKS_MAX, LINKS_MAX, State};
+use crate::state::{DIRECTORY_LINKS_MAX, State};
 use weft_types::{Ino, ROOT_INO, SLOTS, Slot};
 use weft_wire::proto::part::Part as Kind;
 use weft_wire::proto::{
@@ -149,11 +150,7 @@ impl State {
         if inode.is_directory() {
             return Err(Errno::EPERM);
         }
-        match inode.nlink {
-            0 => return Err(Errno::ENOENT),
-            LINKS_MAX.. => return Err(Errno::EMLINK),
-            _ => {}
-        }
+        check_links(self, ino, inode.nlink, part.unnamed)?;
         let mut attr = touched(inode, ino, now);
         attr.nlink += 1;
         Ok(attr)

@@ -125,7 +125,11 @@ impl Plan {
                     ..NamePart::default()
                 };
                 let named = part(Tells::Parent, Kind::Name(named));
-                let added = part(Tells::Attr, Kind::Add(AddPart { ino: op.ino }));
+                let added = AddPart {
+                    ino: op.ino,
+                    unnamed: op.unnamed,
+                };
+                let added = part(Tells::Attr, Kind::Add(added));
                 (Stage::Naming, vec![named, added])
             }
             Op::Unlink(op) => {
@@ -417,8 +421,12 @@ fn renaming(
     cred: &Cred,
     op: &Rename,
 ) -> Result<(Renaming, Vec<proto::Part>), Errno> {
-    if op.no_replace && op.exchange {
+    if op.exchange && (op.no_replace || op.whiteout) {
         return Err(Errno::EINVAL);
+    }
+    if op.whiteout {
+        // The mark would have to be made along with it; who renames so copies instead.
+        return Err(Errno::EXDEV);
     }
     let (_, old) = state.searchable(cred, Ino(op.parent))?;
     plain(&op.name, Errno::EBUSY)?;

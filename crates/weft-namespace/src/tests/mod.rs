@@ -14,6 +14,7 @@ mod rename;
 mod service;
 mod setattr;
 mod truncate;
+mod unnamed;
 mod xattrs;
 
 use crate::{Errno, State};
@@ -208,6 +209,7 @@ pub fn link(ino: Ino, parent: Ino, name: &str) -> Op {
         ino: ino.0,
         parent: parent.0,
         name: name.to_owned().into(),
+        ..proto::Link::default()
     })
 }
 

@@ -37,6 +37,7 @@ fn two_names_of_one_file_both_stay_and_the_reply_says_so() {
         ino: f.0,
         parent: ROOT_INO.0,
         name: "g".into(),
+        ..Link::default()
     };
     w.ok(&root(), Op::Link(link));
     for op in [

@@ -8,8 +8,6 @@ use weft_xdr::nfs3::*;
 
 /// Bytes of a listing that are best asked for at once.
 const LISTING_BYTES: u32 = 64 << 10;
-/// The largest size of a file, in bytes.
-const FILE_MAX: u64 = i64::MAX as u64;
 /// Hard links of one file.
 const LINKS_MAX: u32 = 65_000;
 /// Inodes are bounded by memory only; this is what is shown as free.
@@ -47,7 +45,7 @@ pub(super) async fn fsinfo(caller: Caller, args: FSINFO3args) -> FSINFO3res {
             wtpref: TRANSFER_MAX,
             wtmult: 4096,
             dtpref: LISTING_BYTES,
-            maxfilesize: FILE_MAX,
+            maxfilesize: caller.shared.client.reach(),
             time_delta: nfstime3 {
                 seconds: 0,
                 nseconds: 1,

@@ -93,8 +93,6 @@ const OF_SPACE: [u32; 4] = [
 const LINKS_MAX: u32 = 65_000;
 /// Inodes are bounded by memory only; this is what is shown as free.
 const INODES_FREE: u64 = 1 << 40;
-/// The largest size of a file, in bytes.
-const FILE_MAX: u64 = i64::MAX as u64;
 
 fn known(number: u32) -> Option<Use> {
     let found = KNOWN.iter().find(|(its, _, _)| *its == number);
@@ -243,6 +241,8 @@ fn acl_of(attr: &Attr) -> Vec<nfsace4> {
 /// What is told beside an inode.
 pub(super) struct Beside {
     pub lease: Duration,
+    /// Bytes of the largest file.
+    pub reach: u64,
     /// If [`needs_space`].
     pub space: Option<Space>,
 }
@@ -279,7 +279,7 @@ fn encode_value(number: u32, subject: &Subject, beside: &Beside, out: &mut Encod
         FATTR4_FILEID => out.u64(attr.ino),
         FATTR4_FILES_AVAIL | FATTR4_FILES_FREE => out.u64(INODES_FREE),
         FATTR4_FILES_TOTAL => out.u64(space.inodes + INODES_FREE),
-        FATTR4_MAXFILESIZE => out.u64(FILE_MAX),
+        FATTR4_MAXFILESIZE => out.u64(beside.reach),
         FATTR4_MAXLINK => out.u32(LINKS_MAX),
         FATTR4_MAXNAME => out.u32(super::names::NAME_MAX as u32),
         FATTR4_MAXREAD | FATTR4_MAXWRITE => out.u64(u64::from(TRANSFER_MAX)),
@@ -428,6 +428,7 @@ mod tests {
 
     const BESIDE: Beside = Beside {
         lease: Duration::from_secs(45),
+        reach: weft_types::OBJECT_REACH,
         space: None,
     };
 

@@ -29,6 +29,7 @@ impl Compound {
         };
         Ok(Beside {
             lease: self.state.lease,
+            reach: self.caller.shared.client.reach(),
             space,
         })
     }

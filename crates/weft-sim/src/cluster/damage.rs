@@ -164,7 +164,13 @@ impl Damager {
             3 => name(*top, &one.name, 0, FileKind::Unspecified),
             // A second name of a directory.
             4 => name(zero.directory, &fresh, one.directory, FileKind::Directory),
-            5 => (Ino(zero.file), Kind::Add(AddPart { ino: zero.file })),
+            5 => (
+                Ino(zero.file),
+                Kind::Add(AddPart {
+                    ino: zero.file,
+                    ..AddPart::default()
+                }),
+            ),
             6 if self.below(2) == 0 => {
                 let moved = MovePart {
                     ino: one.directory,

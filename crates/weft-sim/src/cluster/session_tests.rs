@@ -13,6 +13,8 @@ const RW: OpenFlags = OpenFlags {
     append: false,
     truncate: false,
     sync: false,
+    execute: false,
+    keep_atime: false,
 };
 
 async fn client(cluster: &Rc<Cluster>, name: &str) -> Client {

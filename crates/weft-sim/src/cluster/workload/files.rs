@@ -74,6 +74,7 @@ impl Worker {
             append: self.rng.once_in(4),
             truncate: self.rng.once_in(8),
             sync: self.rng.once_in(5),
+            ..OpenFlags::default()
         };
         self.open_file(ino, flags).await;
     }

@@ -29,6 +29,7 @@ impl Worker {
                 append,
                 truncate,
                 sync,
+                ..OpenFlags::default()
             },
         };
         let mut opened = None;
@@ -178,6 +179,7 @@ impl Worker {
         let flags = RenameFlags {
             no_replace,
             exchange,
+            ..RenameFlags::default()
         };
         let reply = self
             .record(op, async |_| {
