@@ -31,6 +31,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use weft_client::{Client, Errno};
 use weft_env::Env;
+use weft_mount::Options;
 use weft_mount::abi;
 use weft_mount::fs::Face;
 use weft_mount::invalidate::{Invalidation, KernelCache};
@@ -82,7 +83,11 @@ impl Mount {
         let cache = KernelCache::new(env.clone(), kernel.clone());
         client.set_invalidator(Rc::new(Invalidation(cache.clone())));
         let metrics = Metrics::new(env.clone(), client.clone());
-        let face = Face::new(env.clone(), client, kernel, cache, metrics, KEPT_SECONDS);
+        let options = Options {
+            kernel_cache_seconds: KEPT_SECONDS,
+            ..Options::default()
+        };
+        let face = Face::new(env.clone(), client, kernel, cache, metrics, &options);
         let served = connection.clone();
         env.spawn("kernel requests", async move {
             loop {
