@@ -285,7 +285,7 @@ impl Core {
         self.take_changed(link, &attr, granted);
         self.was_cut(node, &attr);
         node.state.borrow_mut().replaced |= attr.size == 0;
-        kept_back.is_void().await;
+        kept_back.make_void().await;
         if owns && reply.trim_seq != 0 {
             // Under the lease and before any other write; if that fails, the next writer does it. (The
             // file may have lost its last name since it was cut.)

@@ -732,7 +732,7 @@ impl Core {
         for result in futures_util::future::join_all(shapes).await {
             result?;
         }
-        kept_back.is_void().await;
+        kept_back.make_void().await;
         // The hole is there, whoever can say now what it is worth.
         match self.allocated(node, &layout).await {
             Ok(allocated) => {

@@ -25,7 +25,7 @@ pub(crate) struct KeptBack {
 
 impl KeptBack {
     /// The change was made: the bytes are void. Nothing is on its way there afterwards.
-    pub async fn is_void(self) {
+    pub async fn make_void(self) {
         let KeptBack { core, node, range } = &self;
         core.discard(node, range.clone()).await;
     }
@@ -89,9 +89,13 @@ impl Core {
             .patiently(async {
                 loop {
                     let wake = node.wake.notified();
-                    let buffer = &mut node.state.borrow_mut().buffer;
-                    if buffer.kept_back.is_none() {
-                        buffer.kept_back = Some(range.clone());
+                    let is_first = {
+                        let kept_back = &mut node.state.borrow_mut().buffer.kept_back;
+                        let is_first = kept_back.is_none();
+                        kept_back.get_or_insert_with(|| range.clone());
+                        is_first
+                    };
+                    if is_first {
                         return Ok(KeptBack {
                             core: self.clone(),
                             node: node.clone(),

@@ -200,6 +200,7 @@ impl Run {
             }),
             op: Some(proto::Op { op: Some(op) }),
             random: operation * 77,
+            lingers: false,
         };
         let touched = self.state.touches(&entry);
         let before = self.state.clone();
@@ -276,6 +277,7 @@ impl Run {
                     ino: self.ino(*node),
                     parent: self.ino(dir),
                     name: name(*n),
+                    unnamed: false,
                 };
                 (Op::Link(op), self.model.link(user, *node, dir, *n))
             }
@@ -312,6 +314,7 @@ impl Run {
                     new_name: name(to.1),
                     no_replace: *how == 1,
                     exchange: *how == 2,
+                    whiteout: false,
                     keep_open: *keep,
                     victim: None,
                 };

@@ -133,7 +133,13 @@ fn a_damaged_name_space_is_repaired_while_it_is_in_use() {
             }),
         ),
         // A link too many.
-        (1, Kind::Add(AddPart { ino: twice })),
+        (
+            1,
+            Kind::Add(AddPart {
+                ino: twice,
+                unnamed: false,
+            }),
+        ),
         // A directory without a name.
         (
             1,
