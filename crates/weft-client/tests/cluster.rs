@@ -1446,7 +1446,8 @@ fn who_takes_a_name_away_tells_what_it_owed_of_what_is_kept() {
                 let (_, handle) = create(&a, "g").await;
                 close(&a, handle).await;
                 let over = RenameFlags::default();
-                let renamed = a.rename(&root(), a.root(), b"g", a.root(), b"f", over);
+                let by = root();
+                let renamed = a.rename(&by, a.root(), b"g", a.root(), b"f", over);
                 renamed.await.unwrap();
             } else {
                 a.unlink(&root(), a.root(), b"f").await.unwrap();

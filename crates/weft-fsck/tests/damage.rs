@@ -82,6 +82,7 @@ fn names_that_go_to_shards_while_they_are_counted_are_not_missing() {
                 ino: file,
                 parent: directory,
                 name: name.into(),
+                unnamed: false,
             });
             assert_eq!(groups.change(&user(0), link).failure_errno, 0);
         }
@@ -316,6 +317,7 @@ fn a_transaction_that_waits_is_told_and_what_it_locks_is_not_wrong() {
         ino: tree[1].2,
         parent: tree[0].0,
         name: "linked".into(),
+        unnamed: false,
     });
     let mut running = groups.begin(&user(0), link).unwrap();
     while running.reply.is_none() {

@@ -168,6 +168,7 @@ fn a_name_goes_from_group_to_group_and_the_inode_stays() {
             parent: ROOT,
             name: "c".into(),
             ino,
+            unnamed: false,
         });
         two.of(ROOT).done(link).await;
         assert_eq!(two.attr(ino).await.unwrap().nlink, 2);

@@ -296,7 +296,8 @@ mod tests {
     fn what_is_perhaps_of_a_mapping_is_tried_with_a_notification_of_its_own() {
         let mut holds = Holds::default();
         holds.add(7, Hold::new(1, Locks::Perhaps, 4096, 8192));
-        let split = holds.split(7, vec![0..u64::MAX], PAGE);
+        let everything = std::slice::from_ref(&(0..u64::MAX)).to_vec();
+        let split = holds.split(7, everything, PAGE);
         assert!(split.is_all);
         assert_eq!(split.free, [0..4096, 12_288..u64::MAX]);
         assert_eq!(split.perhaps, [(1, 4096..12_288)]);

@@ -204,6 +204,7 @@ fn change(groups: &mut Groups, rng: &mut Rng, objects: &mut Objects) -> Option<O
                     ino,
                     parent: any(rng),
                     name: name(rng),
+                    unnamed: false,
                 }),
                 _ => {
                     let group = groups.group_of(Ino(ino).slot());

@@ -138,11 +138,13 @@ impl Random {
                 exclusive: self.flag(),
                 truncate: self.flag(),
                 open_access: self.small(),
+                unnamed: false,
             }),
             5 => Op::Link(Link {
                 ino: self.ino(inos),
                 parent: self.ino(inos),
                 name: self.name(),
+                unnamed: false,
             }),
             6 => {
                 let (parent, name, keep_open) = (self.ino(inos), self.name(), self.flag());
@@ -166,6 +168,7 @@ impl Random {
                 exchange: self.below(4) == 0,
                 keep_open: self.flag(),
                 victim: None,
+                whiteout: false,
             }),
             10..=12 => Op::Setattr(Setattr {
                 ino: self.ino(inos),

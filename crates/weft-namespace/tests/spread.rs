@@ -143,6 +143,7 @@ fn random_op(rng: &mut Rng, trees: [&Tree; 2]) -> [Op; 2] {
                 ino: tree[&file].0,
                 parent: dir,
                 name: from.into(),
+                unnamed: false,
             }),
             9 => chmod(
                 dir,

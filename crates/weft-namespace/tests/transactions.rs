@@ -71,6 +71,7 @@ fn link(ino: u64, parent: u64, name: &str) -> Op {
         ino,
         parent,
         name: name.to_owned().into(),
+        unnamed: false,
     })
 }
 

@@ -211,6 +211,7 @@ impl Work {
                     ino: self.files[at],
                     parent,
                     name,
+                    unnamed: false,
                 })
             }
             5 => Op::Unlink(Unlink {

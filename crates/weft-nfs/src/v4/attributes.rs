@@ -428,7 +428,7 @@ mod tests {
 
     const BESIDE: Beside = Beside {
         lease: Duration::from_secs(45),
-        reach: weft_types::OBJECT_REACH,
+        reach: 15 << 40,
         space: None,
     };
 
