@@ -830,10 +830,12 @@ impl Core {
         (start, end): (u64, u64),
         trim: u64,
     ) -> Result<Option<u64>> {
+        // As in `data_ranges`.
+        let block = start - start % BLOCK_BYTES;
         let mut first = {
             let state = node.state.borrow();
             let (waiting, flying) = (&state.buffer.waiting, &state.buffer.flying);
-            let buffered = [waiting, flying].map(|held| held.ranges(start).next());
+            let buffered = [waiting, flying].map(|held| held.ranges(block).next());
             // File systems tell holes by blocks.
             let begins = buffered
                 .into_iter()
@@ -847,12 +849,12 @@ impl Core {
                 ino: node.ino,
                 generation: layout.generation,
             };
-            let from = layout.map.object_length(index, start);
-            let to = layout.map.object_length(index, first.min(trim).max(start));
+            let from = layout.map.object_length(index, block);
+            let to = layout.map.object_length(index, first.min(trim).max(block));
             if from < to {
                 let map = self.pairs.map(self, object, (from, to), 1).await?;
                 if let Some(range) = map.data.first() {
-                    first = first.min(layout.map.file_offset(index, range.start));
+                    first = first.min(layout.map.file_offset(index, range.start).max(start));
                 }
             }
         }
@@ -868,10 +870,12 @@ impl Core {
         end: u64,
         trim: u64,
     ) -> Result<Vec<(u64, u64)>> {
+        // Of the block in which it starts an object may have the beginning alone.
+        let block = start - start % BLOCK_BYTES;
         let mut ranges: Vec<(u64, u64)> = {
             let state = node.state.borrow();
-            let waiting = state.buffer.waiting.ranges(start);
-            let flying = state.buffer.flying.ranges(start);
+            let waiting = state.buffer.waiting.ranges(block);
+            let flying = state.buffer.flying.ranges(block);
             waiting
                 .take_while(|r| r.0 < end)
                 .chain(flying.take_while(|r| r.0 < end))
@@ -886,8 +890,8 @@ impl Core {
                 ino: node.ino,
                 generation: layout.generation,
             };
-            let mut from = layout.map.object_length(index, start);
-            let to = layout.map.object_length(index, held.max(start));
+            let mut from = layout.map.object_length(index, block);
+            let to = layout.map.object_length(index, held.max(block));
             while from < to {
                 let map = self.pairs.map(self, object, (from, to), 0).await?;
                 for range in &map.data {
@@ -909,7 +913,8 @@ impl Core {
         }
         ranges.sort_unstable();
         let mut joined: Vec<(u64, u64)> = Vec::new();
-        for (from, to) in ranges {
+        let of_start = ranges.into_iter().filter(|(_, to)| *to > start);
+        for (from, to) in of_start.map(|(from, to)| (from.max(start), to)) {
             match joined.last_mut() {
                 Some(last) if last.1 >= from => last.1 = last.1.max(to),
                 _ => joined.push((from, to)),

@@ -881,6 +881,17 @@ impl Face {
         Ok(())
     }
 
+    /// A program loses its privileges by a write past the page cache: for others the kernel asks. That a file has no such
+    /// attribute is known under its lease.
+    async fn lose_capability(&self, ino: u64) -> Result<()> {
+        let service = Cred::default();
+        match self.client.getxattr(&service, ino, CAPABILITY).await {
+            Ok(_) => self.client.removexattr(&service, ino, CAPABILITY).await,
+            Err(Errno(libc::ENODATA)) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
     /// Somebody changes a file in a way of which the kernel does not say that it takes the set-id bits.
     async fn changed_by(&self, header: &Header, ino: u64) -> Result<()> {
         if header.uid == 0 {
@@ -967,6 +978,9 @@ impl Face {
         let (ino, fh) = (header.node, HandleId(call.fh));
         if call.flags & abi::WRITE_KILL_SUIDGID != 0 {
             self.lose_suidgid(ino).await?;
+            if !is_cached {
+                self.lose_capability(ino).await?;
+            }
         }
         let (client, offset) = (&self.client, call.offset);
         // Others are not to be told of it before the kernel has no page of before.

@@ -221,6 +221,7 @@ fn capabilities(dir: &Path) -> Vec<String> {
     };
     let mut seen = Vec::new();
     for script in [
+        "echo more >>\"$1\"",
         "echo other 1<>\"$1\"",
         "truncate -s 3 \"$1\"",
         ": >\"$1\"",
@@ -355,7 +356,7 @@ fn holes(dir: &Path) -> Vec<String> {
         .unwrap();
     let mut seen = Vec::new();
     let mut look = |file: &File| {
-        let found = [0, 5, 4096, 9000, 70_000, 100_000].map(|at| {
+        let found = [0, 5, 4095, 4096, 9000, 70_000, 100_000].map(|at| {
             (
                 seek(file, at, libc::SEEK_DATA),
                 seek(file, at, libc::SEEK_HOLE),
