@@ -8,6 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Longest request head that is read: scrapers send a few hundred bytes.
 const HEAD_MAX: usize = 8192;
+/// Pause after an accept that failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A scraper that has not sent its request by then is hung up on.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -26,7 +28,16 @@ pub async fn serve_text(
     let page = Rc::new(page);
     let inner = env.clone();
     env.spawn("metrics", async move {
-        while let Ok(mut stream) = listener.accept().await {
+        loop {
+            let mut stream = match listener.accept().await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    // Too many open files, most likely: not the end of it.
+                    tracing::warn!(%error, "accepting a connection failed");
+                    inner.sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
             let page = page.clone();
             let env = inner.clone();
             inner.spawn("metrics request", async move {
