@@ -74,6 +74,9 @@ enum Chore {
         /// Clients have directories spread.
         #[arg(long)]
         spread: bool,
+        /// Most of the clients are mounts, with a model of the kernel.
+        #[arg(long)]
+        mounts: bool,
         /// Only this kind of fault, all the time.
         #[arg(long)]
         storm: Option<String>,
@@ -116,8 +119,12 @@ fn main() -> ExitCode {
             members,
             slots,
             spread,
+            mounts,
             storm,
-        } => sim::replay(seed, (groups, members), (slots, spread), storm.as_deref()),
+        } => {
+            let of = (slots, spread, mounts);
+            sim::replay(seed, (groups, members), of, storm.as_deref())
+        }
         Chore::Soak {
             minutes,
             groups,

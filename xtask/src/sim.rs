@@ -20,7 +20,7 @@ const SERVERS: [(u32, u32); 8] = [
 pub fn replay(
     seed: u64,
     (groups, members): (u32, u32),
-    (slots, spread): (bool, bool),
+    (slots, spread, mounts): (bool, bool, bool),
     storm: Option<&str>,
 ) -> Outcome {
     let storm = match storm.map(|name| Fault::called(name).ok_or(name)) {
@@ -34,6 +34,7 @@ pub fn replay(
         members,
         slots,
         spread,
+        mounts,
         ..Options::default()
     };
     let report = run(seed, &options);

@@ -1,6 +1,7 @@
 //! Just enough HTTP to give a page of text to a scraper.
 
 use crate::Env;
+use crate::lost_lines::{lost_lines, shown_with};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,13 +9,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Longest request head that is read: scrapers send a few hundred bytes.
 const HEAD_MAX: usize = 8192;
-/// Pause after an accept that failed.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A scraper that has not sent its request by then is hung up on.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// After a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers every GET on `address` with what `page` returns. Returns the address that is listened
-/// on; the serving goes on in a task of its own.
+/// Answers every GET on `address` with what `page` returns, and what is true of every process
+/// (`lost_lines.rs`). Returns the address that is listened on; the serving goes on in a task of its own.
 ///
 /// # Errors
 /// If the address cannot be listened on.
@@ -32,8 +33,8 @@ pub async fn serve_text(
             let mut stream = match listener.accept().await {
                 Ok(stream) => stream,
                 Err(error) => {
-                    // Too many open files, most likely: not the end of it.
-                    tracing::warn!(%error, "accepting a connection failed");
+                    // Too many open files, most likely: wait for some to close.
+                    tracing::warn!(%error, "accepting a scraper's connection failed");
                     inner.sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -48,7 +49,7 @@ pub async fn serve_text(
                             return Ok(());
                         }
                     }
-                    let body = page();
+                    let body = shown_with(&page(), lost_lines());
                     let answer = format!(
                         "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n\
                          Content-Length: {}\r\nConnection: close\r\n\r\n{body}",

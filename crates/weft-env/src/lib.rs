@@ -11,12 +11,14 @@
 
 mod file;
 mod http;
+mod lost_lines;
 pub mod real;
 mod stream;
 mod time;
 
 pub use file::{DirItem, File, FileDriver, OpenMode, SpaceReport};
 pub use http::serve_text;
+pub use lost_lines::{count_lost_lines, lost_lines};
 pub use stream::{Listener, ListenerDriver, Stream, StreamDriver};
 pub use time::{Mono, Wall};
 

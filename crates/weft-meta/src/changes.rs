@@ -163,16 +163,14 @@ pub(crate) fn change(
         }
         return crate::sessions::on_goodbye(meta, core, session, replier);
     }
-    let refusal = match () {
-        () if gives_back(op) => core.commits.refusal_to_give_back(),
-        () if makes_room(&core.state, op) => core.commits.refusal_to_make_room(),
-        () => core.commits.refusal(),
+    let for_a_test = || core.commits.refused_for_a_test(|| meta.env.random());
+    let refusal = if gives_back(op) {
+        core.commits.refusal_to_give_back()
+    } else if makes_room(&core.state, op) {
+        core.commits.refusal_to_make_room().or_else(for_a_test)
+    } else {
+        core.commits.refusal().or_else(for_a_test)
     };
-    let for_a_test = || match gives_back(op) {
-        true => None,
-        false => core.commits.refused_for_a_test(|| meta.env.random()),
-    };
-    let refusal = refusal.or_else(for_a_test);
     if let Some(failed) = refusal {
         return replier.fail(failed);
     }

@@ -6,20 +6,28 @@
 //! told of the inode under the new one. So both mounts are told that they have renamed it.
 //!
 //! Kept true: an inode is told to the kernel under a second name only if the first is known to stand for it, or if the
-//! thread that asks has been sent back once. It is sent back by ESTALE, upon which Linux begins again and asks for
-//! every name of the path (`LOOKUP_REVAL`), and so finds that the old one has gone.
+//! thread that asks was sent back a moment ago. It is sent back by ESTALE, upon which Linux begins its system call again,
+//! once, and asks for every name of the path (`LOOKUP_REVAL`), and so finds that the old one has gone. In that second
+//! pass it is not sent back again, or the program would be told ESTALE: but for the one case that is to be seen, an inode
+//! that it was told of in this very pass under a name that does not stand any more.
 
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::time::Duration;
+use weft_env::Mono;
 use weft_types::FixedMap;
 
 /// Names of one inode that are remembered. Only a file with several hard links has more than one for long; of more
 /// names than these the oldest may be renamed twice as told above.
 const NAMES_MAX: usize = 8;
 
-/// Threads that were sent back and have not come again. Only a bound on memory: who was forgotten is sent back
-/// once more.
-const SENT_BACK_MAX: usize = 1024;
+/// Threads in their second pass. Only a bound on memory: who was forgotten is sent back once more.
+const PASSES_MAX: usize = 1024;
+
+/// Inodes that one of them was told of.
+const TOLD_MAX: usize = 64;
+
+/// A second pass is over after this.
+const PASS: Duration = Duration::from_secs(1);
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,19 +38,18 @@ pub struct Name {
     pub name: Bytes,
 }
 
-/// A thread that looks up a name and finds an inode.
-#[derive(Clone, PartialEq, Eq)]
-struct Look {
-    thread: u32,
-    name: Name,
-    ino: u64,
+/// A thread's second pass.
+struct Pass {
+    began: Mono,
+    /// What it was told in it.
+    told: Vec<(u64, Name)>,
 }
 
 /// Names that the kernel was told of, by inode.
 #[derive(Default)]
 pub struct Aliases {
     names: FixedMap<u64, Vec<Name>>,
-    sent_back: VecDeque<Look>,
+    passes: FixedMap<u32, Pass>,
 }
 
 impl Aliases {
@@ -62,33 +69,47 @@ impl Aliases {
     /// is known to stand for the inode.
     pub fn may_tell(
         &mut self,
-        thread: u32,
+        (thread, now): (u32, Mono),
         ino: u64,
         name: &Name,
         stands: impl Fn(&Name) -> bool,
     ) -> bool {
-        let Some(names) = self.names.get_mut(&ino) else {
+        let others = self.names.get_mut(&ino);
+        let is_second = |names: &Vec<Name>| names.iter().any(|it| it != name && !stands(it));
+        let second = others.filter(|names| is_second(names));
+        let pass = self.passes.get_mut(&thread);
+        let Some(pass) = pass.filter(|pass| pass.began + PASS >= now) else {
+            if second.is_some() {
+                self.send_back(thread, now);
+                return false;
+            }
             return true;
         };
-        if names.iter().all(|other| other == name || stands(other)) {
-            return true;
+        let is_of_this_pass =
+            |(of, told): &(u64, Name)| *of == ino && told != name && !stands(told);
+        if pass.told.iter().any(is_of_this_pass) {
+            self.send_back(thread, now);
+            return false;
         }
-        let look = Look {
-            thread,
-            name: name.clone(),
-            ino,
-        };
-        if let Some(at) = self.sent_back.iter().position(|other| *other == look) {
-            self.sent_back.remove(at);
-            // It has asked for every name again that it goes by.
+        if pass.told.len() < TOLD_MAX {
+            pass.told.push((ino, name.clone()));
+        }
+        if let Some(names) = second {
+            // It asks for every name that it goes by.
             names.retain(|other| other == name || stands(other));
-            return true;
         }
-        if self.sent_back.len() == SENT_BACK_MAX {
-            self.sent_back.pop_front();
+        true
+    }
+
+    fn send_back(&mut self, thread: u32, now: Mono) {
+        if self.passes.len() >= PASSES_MAX {
+            self.passes.retain(|_, pass| pass.began + PASS >= now);
         }
-        self.sent_back.push_back(look);
-        false
+        if self.passes.len() >= PASSES_MAX {
+            self.passes.clear();
+        }
+        let told = Vec::new();
+        self.passes.insert(thread, Pass { began: now, told });
     }
 
     /// The kernel has renamed an inode itself.
@@ -116,24 +137,48 @@ mod tests {
         }
     }
 
+    fn at(ms: u64) -> Mono {
+        Mono::default() + Duration::from_millis(ms)
+    }
+
     #[test]
     fn a_second_name_is_told_to_who_comes_again() {
         let mut aliases = Aliases::default();
         aliases.told(7, name(1, "new"));
         let cur = name(2, "cur");
         // The name that it was told of is known to stand.
-        assert!(aliases.may_tell(50, 7, &cur, |_| true));
+        assert!(aliases.may_tell((50, at(0)), 7, &cur, |_| true));
         // It is not: each thread is sent back once.
-        assert!(!aliases.may_tell(50, 7, &cur, |_| false));
-        assert!(!aliases.may_tell(51, 7, &cur, |_| false));
-        assert!(aliases.may_tell(50, 7, &cur, |_| false));
+        assert!(!aliases.may_tell((50, at(0)), 7, &cur, |_| false));
+        assert!(!aliases.may_tell((51, at(0)), 7, &cur, |_| false));
+        assert!(aliases.may_tell((50, at(1)), 7, &cur, |_| false));
         aliases.told(7, cur.clone());
         // The old name has gone: nobody is sent back for it.
-        assert!(aliases.may_tell(52, 7, &cur, |_| false));
+        assert!(aliases.may_tell((52, at(1)), 7, &cur, |_| false));
         // What is not known, or forgotten, has no other name.
-        assert!(aliases.may_tell(53, 8, &cur, |_| false));
+        assert!(aliases.may_tell((53, at(1)), 8, &cur, |_| false));
         aliases.forgot(7);
-        assert!(aliases.may_tell(53, 7, &name(3, "third"), |_| false));
+        assert!(aliases.may_tell((53, at(1)), 7, &name(3, "third"), |_| false));
+    }
+
+    /// Linux begins a system call again once: the names of a rename's source and target may both be second ones.
+    #[test]
+    fn a_thread_is_sent_back_once_for_all_names_of_a_system_call() {
+        let mut aliases = Aliases::default();
+        aliases.told(3, name(1, "a-old"));
+        aliases.told(7, name(1, "c-old"));
+        let (a, c) = (name(1, "a"), name(1, "c"));
+        assert!(!aliases.may_tell((50, at(0)), 3, &a, |_| false));
+        assert!(aliases.may_tell((50, at(1)), 3, &a, |_| false));
+        assert!(aliases.may_tell((50, at(2)), 7, &c, |_| false));
+        // But not if source and target are one: the source has gone since it was told.
+        aliases.told(3, a.clone());
+        assert!(!aliases.may_tell((50, at(3)), 3, &c, |_| false));
+        assert!(aliases.may_tell((50, at(4)), 3, &c, |_| false));
+        // Another system call.
+        aliases.told(9, name(1, "e-old"));
+        let later = at(5) + PASS;
+        assert!(!aliases.may_tell((50, later), 9, &name(1, "e"), |_| false));
     }
 
     #[test]
@@ -141,8 +186,8 @@ mod tests {
         let mut aliases = Aliases::default();
         aliases.told(7, name(1, "a"));
         aliases.renamed(7, &name(1, "a"), name(1, "b"));
-        assert!(aliases.may_tell(50, 7, &name(1, "b"), |_| false));
-        assert!(!aliases.may_tell(50, 7, &name(1, "a"), |_| false));
+        assert!(aliases.may_tell((50, at(0)), 7, &name(1, "b"), |_| false));
+        assert!(!aliases.may_tell((50, at(0)), 7, &name(1, "a"), |_| false));
     }
 
     #[test]
@@ -153,8 +198,8 @@ mod tests {
         }
         assert_eq!(aliases.names[&7].len(), NAMES_MAX);
         for thread in 0..10_000 {
-            assert!(!aliases.may_tell(thread, 7, &name(1, "b"), |_| false));
+            assert!(!aliases.may_tell((thread, at(0)), 7, &name(1, "b"), |_| false));
         }
-        assert_eq!(aliases.sent_back.len(), SENT_BACK_MAX);
+        assert!(aliases.passes.len() <= PASSES_MAX);
     }
 }

@@ -15,14 +15,17 @@ impl KernelCache {
         self.sizes.borrow_mut().told(ino, size);
     }
 
-    /// A read by way of the page cache is about to be answered with bytes up to `end`: sizes below that which the kernel
-    /// has not taken yet it shall ignore.
-    pub fn tells_bytes(&self, ino: u64, end: u64) {
-        if !self.sizes.borrow().is_behind(ino, end) {
-            return;
+    /// A read by way of the page cache is about to be answered with bytes up to `end`, or fewer than were asked for
+    /// (`is_short`): sizes below that which the kernel has not taken yet it shall ignore.
+    pub fn tells_bytes(&self, ino: u64, end: u64, is_short: bool) {
+        if self.sizes.borrow_mut().read(ino, end, is_short) {
+            self.void_attributes(ino);
         }
-        self.void_attributes(ino);
-        self.sizes.borrow_mut().voided(ino);
+    }
+
+    /// A write is answered: the kernel makes the file that long at least.
+    pub fn tells_written(&self, ino: u64, end: u64) {
+        self.sizes.borrow_mut().written(ino, end);
     }
 
     /// Waits for writes past the page cache that a size just learnt may count, while the kernel may have pages of before them.
@@ -90,7 +93,7 @@ impl KernelCache {
         stands: impl Fn(&Name) -> bool,
     ) -> bool {
         let mut aliases = self.aliases.borrow_mut();
-        aliases.may_tell(thread, ino, name, stands)
+        aliases.may_tell((thread, self.now()), ino, name, stands)
     }
 
     /// The kernel renames an inode itself when this is answered.

@@ -768,8 +768,9 @@ impl Face {
             again -= 1;
         }
         let length: usize = parts.iter().map(Bytes::len).sum();
-        if is_cached && length > 0 {
-            self.kernel.tells_bytes(header.node, offset + length as u64);
+        if is_cached {
+            let end = offset + length as u64;
+            self.kernel.tells_bytes(header.node, end, length < size);
         }
         self.metrics.read_bytes.inc_by(length as u64);
         Ok(Body::Parts(parts))
@@ -991,6 +992,8 @@ impl Face {
                 .forget_overwritten(ino, header.unique, range)
                 .await;
         }
+        self.kernel
+            .tells_written(ino, written.offset + written.length as u64);
         let length = written.length as u32;
         self.metrics.written_bytes.inc_by(u64::from(length));
         Ok(Out::default().u32(length).u32(0).into())

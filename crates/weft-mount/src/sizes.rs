@@ -15,6 +15,8 @@ use weft_types::FixedMap;
 struct Size {
     /// The least size of a reply that may not have been taken yet; u64::MAX if there is none.
     told: u64,
+    /// The greatest that the kernel may have.
+    most: u64,
     /// Reads or writes by way of the page cache have been answered.
     has_pages: bool,
     /// Writes past the page cache whose pages have not been forgotten yet, by their turns.
@@ -25,6 +27,7 @@ impl Default for Size {
     fn default() -> Size {
         Size {
             told: u64::MAX,
+            most: 0,
             has_pages: false,
             overwriting: Vec::new(),
         }
@@ -44,18 +47,32 @@ impl Sizes {
     pub fn told(&mut self, ino: u64, size: u64) {
         let known = self.files.entry(ino).or_default();
         known.told = known.told.min(size);
+        known.most = known.most.max(size);
     }
 
-    /// A reply that tells of less than `end` bytes may not have been taken yet.
-    pub fn is_behind(&self, ino: u64, end: u64) -> bool {
-        self.files.get(&ino).is_some_and(|known| known.told < end)
+    /// A write is answered, which makes the file that long at least.
+    pub fn written(&mut self, ino: u64, end: u64) {
+        let known = self.files.entry(ino).or_default();
+        known.most = known.most.max(end);
     }
 
-    /// The kernel ignores all that it has not taken yet.
-    pub fn voided(&mut self, ino: u64) {
-        if let Some(known) = self.files.get_mut(&ino) {
+    /// A read by way of the page cache is to be answered with bytes up to `end`. True if the kernel has to ignore what it
+    /// has not taken yet: a size below that. An answer that is shorter than was asked (`is_short`) and ends before the end
+    /// that the kernel has makes it do so itself, and moves that end, if nothing else has happened to the inode since the
+    /// read was sent (`fuse_read_update_size`): so that nothing may be sent before it.
+    pub fn read(&mut self, ino: u64, end: u64, is_short: bool) -> bool {
+        let Some(known) = self.files.get_mut(&ino) else {
+            return false;
+        };
+        if is_short && end < known.most {
+            known.most = end;
+            return false;
+        }
+        let is_behind = known.told < end;
+        if is_behind {
             known.told = u64::MAX;
         }
+        is_behind
     }
 
     /// A read or write by way of the page cache is answered.
@@ -108,18 +125,30 @@ mod tests {
     #[test]
     fn bytes_beyond_a_size_that_may_come_late_are_seen() {
         let mut sizes = Sizes::default();
-        assert!(!sizes.is_behind(7, u64::MAX));
+        assert!(!sizes.read(7, u64::MAX, false));
         sizes.told(7, 957);
         sizes.told(7, 968);
-        assert!(!sizes.is_behind(7, 957));
-        assert!(sizes.is_behind(7, 968));
-        sizes.voided(7);
-        assert!(!sizes.is_behind(7, 968));
+        assert!(!sizes.read(7, 957, false));
+        assert!(sizes.read(7, 968, true));
+        // All is void that was told.
+        assert!(!sizes.read(7, 979, true));
         sizes.told(7, 968);
-        sizes.told(7, 3);
-        assert!(sizes.is_behind(7, 4));
         sizes.forgot(7);
-        assert!(!sizes.is_behind(7, 4));
+        assert!(!sizes.read(7, 969, false));
+    }
+
+    #[test]
+    fn a_short_answer_before_the_end_moves_it() {
+        let mut sizes = Sizes::default();
+        sizes.told(7, 252_637);
+        sizes.told(7, 3);
+        assert!(!sizes.read(7, 123_513, true));
+        // Should it not have been taken, the next one is.
+        assert!(sizes.read(7, 123_513, true));
+        assert!(!sizes.read(7, 123_513, true));
+        sizes.told(7, 3);
+        sizes.written(7, 200_000);
+        assert!(!sizes.read(7, 150_000, true));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod driver;
 mod executor;
 pub mod growth;
 pub mod invariants;
+pub mod kernel;
 mod logs;
 pub mod mams;
 mod net;

@@ -2,6 +2,7 @@
 //! (`docs/protocols/checkpoints.md`).
 
 use crate::error::{Error, Result};
+use crate::log::tell;
 use crate::output::say;
 use crate::table;
 use crate::tool::{Tool, Where};
@@ -174,7 +175,7 @@ async fn restore(env: &Env, tool: &Tool, name: String, yes: bool) -> Result<()> 
         }
         // Counts change all the time: what it waits for is said once a second at most.
         if reply.waits != told && !reply.waits.is_empty() {
-            eprintln!("{}", reply.waits);
+            tell!("{}", reply.waits);
             told = reply.waits;
             env.sleep(Duration::from_secs(1)).await;
         }

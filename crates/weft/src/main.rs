@@ -21,6 +21,7 @@ mod fsck;
 mod group;
 mod groups;
 mod jobs;
+mod log;
 mod losses;
 mod mounts;
 mod output;
@@ -39,7 +40,6 @@ use clap::{Parser, Subcommand};
 use error::{Result, Tried};
 use std::future::Future;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 use weft_env::Env;
 
 /// Servers make and drop many buffers of all sizes; the system's allocator keeps too much of them.
@@ -52,7 +52,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     version,
     about = "Weft: a parallel file system for the local disks of a cluster's own nodes",
     after_help = "WEFT_LOG sets what is logged to standard error, as in WEFT_LOG=debug or WEFT_LOG=weft_meta=debug.\n\
-                  Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no cluster answers, 4 the cluster is not sound."
+                  Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no cluster answers, 4 the cluster is not sound, 101 a fault of Weft itself (a panic)."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -107,27 +107,35 @@ enum Command {
 
 /// Runs a tool's async part.
 fn block_on<T, F: Future<Output = Result<T>>>(main: impl FnOnce(Env) -> F) -> Result<T> {
+    let main = |env: Env| async move {
+        server::panic_when_armed(&env);
+        main(env).await
+    };
     weft_env::real::run(main).tried(|| "cannot start".into())?
 }
 
-fn start_logging(default: &str) {
-    let filter = EnvFilter::try_from_env("WEFT_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .init();
-}
-
 fn main() -> ExitCode {
+    log::end_on_panic();
     let arguments = Arguments::parse();
-    start_logging(match &arguments.command {
+    let level = match &arguments.command {
         Command::Meta(_) | Command::Data(_) | Command::Mount(_) | Command::Nfs(_) => "info",
         // People get an error once, in words; not as a log line too.
         _ => "error",
-    });
+    };
     descriptors::raise();
-    let outcome = match arguments.command {
+    let code = match log::start(level).and_then(|()| run(arguments.command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::tell!("weft: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    };
+    log::flush();
+    code
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Dev(command) => dev::run(command),
         Command::Meta(command) => descriptors::suffice().and_then(|()| server::meta(&command)),
         Command::Data(command) => descriptors::suffice().and_then(|()| server::data(&command)),
@@ -149,12 +157,5 @@ fn main() -> ExitCode {
         Command::Fsck(command) => block_on(|env| fsck::run(env, command)),
         Command::Reliability(command) => reliability::run(&command),
         Command::Bench(command) => bench::run(command),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("weft: {error}");
-            ExitCode::from(error.exit_code())
-        }
     }
 }

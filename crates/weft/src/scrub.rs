@@ -1,6 +1,7 @@
 //! `weft scrub`: every data server reads all it keeps, checks it and heals what is bad.
 
 use crate::error::{Error, Result};
+use crate::log::tell;
 use crate::output::say;
 use crate::table;
 use crate::tool::Where;
@@ -93,7 +94,7 @@ pub async fn run(env: Env, command: ScrubCommand) -> Result<()> {
             break now;
         }
         if now.running && !command.json && now.total > 0 {
-            eprintln!(
+            tell!(
                 "{} of {} read",
                 table::bytes(now.done),
                 table::bytes(now.total)

@@ -5,10 +5,18 @@ use crate::error::{Error, Result, Tried};
 use clap::Args;
 use futures_util::{FutureExt, select_biased};
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use weft_env::Env;
 
 /// Names the directory of the crash points that a test arms. Builds for production do not look at it.
 const CRASH_POINTS: &str = "WEFT_CRASH_POINTS";
+
+/// Names a file: once it is there a task of the process panics, or in a mount a thread. For tests of what a panic
+/// does; builds for production do not look at it.
+const PANIC: &str = "WEFT_PANIC";
+/// How often that file is looked for.
+const PANIC_LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A server's command line: all else stands in the file.
 #[derive(Args)]
@@ -16,6 +24,37 @@ pub struct ServerCommand {
     /// The configuration (TOML); `weft config check` shows what it means.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+}
+
+fn armed_panic() -> Option<PathBuf> {
+    match cfg!(debug_assertions) {
+        true => std::env::var_os(PANIC).map(PathBuf::from),
+        false => None,
+    }
+}
+
+/// See [`PANIC`].
+pub fn panic_when_armed(env: &Env) {
+    if let Some(file) = armed_panic() {
+        let inner = env.clone();
+        env.spawn("panic", async move {
+            while !file.exists() {
+                inner.sleep(PANIC_LOOK_EVERY).await;
+            }
+            panic!("a task was told to,\nfor a test");
+        });
+    }
+}
+
+fn panic_thread_when_armed() {
+    if let Some(file) = armed_panic() {
+        std::thread::spawn(move || {
+            while !file.exists() {
+                std::thread::sleep(PANIC_LOOK_EVERY);
+            }
+            panic!("a thread was told to, for a test");
+        });
+    }
 }
 
 /// Ends with the first SIGTERM or SIGINT.
@@ -80,8 +119,10 @@ fn move_files(settings: &weft_data::Settings) -> Result<()> {
     let name = format!("mover at data:{}.{}", settings.pair, settings.member);
     let run = move || {
         let run = weft_env::real::run(|env| weft_mover::run(env, meta, cluster_id, name));
+        // It goes on until the process ends: if it cannot, the process is not what it is taken for.
         if let Err(error) = run {
-            tracing::error!(%error, "this server moves no files");
+            crate::log::last_words(&format!("weft: this server cannot move files: {error}"));
+            std::process::exit(1);
         }
     };
     let thread = std::thread::Builder::new().name("mover".into()).spawn(run);
@@ -94,6 +135,7 @@ fn move_files(settings: &weft_data::Settings) -> Result<()> {
 /// # Errors
 /// If the configuration is wrong, the cluster cannot be joined or the mount fails.
 pub fn mount(command: &ServerCommand) -> Result<()> {
+    panic_thread_when_armed();
     let mut settings: weft_mount::Settings = load(&command.config)?;
     if settings.options.source == weft_mount::Options::default().source {
         // Tools find the cluster of a path by this (mounts.rs).

@@ -9,6 +9,7 @@
     reason = "acts on real processes and files"
 )]
 
+mod logs;
 mod support;
 
 use std::collections::BTreeMap;

@@ -114,6 +114,7 @@ impl Cluster {
             root: Rc::new(Cell::new(ROOT_INO.0)),
             lives: Rc::default(),
             spreads: Rc::default(),
+            mounts: Rc::default(),
         };
         let clients = (0..shape.clients)
             .map(|number| world.node(&format!("client{number}")))
@@ -355,6 +356,8 @@ impl Cluster {
         let rng = Rng::stream(self.world.seed(), "workload", u64::from(id));
         let even = self.shape.even;
         let settings = self.client_settings(&format!("client{index}"));
+        let is_mount = index < self.shared.mounts.get() as usize;
+        let kernel = Rng::stream(self.world.seed(), "kernel", u64::from(id));
         self.clients[index].start(move |env| async move {
             let client = loop {
                 match Client::connect(env.clone(), settings.clone()).await {
@@ -363,6 +366,9 @@ impl Cluster {
                 }
             };
             let mut worker = Worker::new(id, env, client, shared.clone(), rng);
+            if is_mount && let Err(error) = worker.mount(kernel).await {
+                tracing::error!(%error, "a client cannot mount");
+            }
             worker.run(&left, even).await;
             if let Err(error) = worker.leave().await {
                 tracing::info!(%error, "client left with an error");

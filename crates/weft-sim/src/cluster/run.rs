@@ -48,6 +48,8 @@ pub struct Options {
     pub damage: bool,
     /// Clients have directories spread, the root first.
     pub spread: bool,
+    /// Most of the clients are mounts, with a kernel between the workload and the face.
+    pub mounts: bool,
 }
 
 impl Default for Options {
@@ -64,6 +66,7 @@ impl Default for Options {
             slots: false,
             damage: false,
             spread: false,
+            mounts: false,
         }
     }
 }
@@ -183,9 +186,13 @@ pub fn run(seed: u64, options: &Options) -> Report {
         false => "",
         true => " --spread",
     };
+    let mounts = match options.mounts {
+        false => "",
+        true => " --mounts",
+    };
     let failure = failure.map(|why| {
         format!(
-            "{why}\nto see it again: cargo xtask sim --seed {seed}{groups}{members}{slots}{spread}{storm}"
+            "{why}\nto see it again: cargo xtask sim --seed {seed}{groups}{members}{slots}{spread}{mounts}{storm}"
         )
     });
     let progress = progress.take();
@@ -288,6 +295,13 @@ fn scenario(
     let shape = draw_shape(world, options);
     let cluster = Rc::new(Cluster::new(world, shape));
     cluster.shared.spreads.set(options.spread.then_some(0));
+    if options.mounts {
+        // One of them works beside its kernel, as a gateway does.
+        cluster
+            .shared
+            .mounts
+            .set(cluster.shape.clients.saturating_sub(1).max(2));
+    }
     let storm = options.storm.map(|kind| vec![kind]);
     let kinds = storm.or_else(|| options.kinds.clone());
     let pause_ms = options.storm.map(|_| STORM_PAUSE_MS);

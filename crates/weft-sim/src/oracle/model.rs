@@ -341,10 +341,16 @@ impl State {
         let mut next = self.clone();
         match &record.op {
             Op::Lookup { parent, name } => {
-                let parent = self.directory(*parent)?;
+                let parent = match self.directory(*parent) {
+                    // ENOENT says of a directory that is gone, too, that the name is not there.
+                    Err(errors) if errors == GONE && reply == Some(&Reply::Absent) => {
+                        return Ok(next);
+                    }
+                    parent => parent?,
+                };
                 match (self.entry(parent, name), reply) {
                     (None, Some(Reply::Absent)) | (_, None) => Ok(next),
-                    (Some(id), Some(Reply::Entry(seen))) => yes(next.see(client, id, seen), next),
+                    (Some(id), Some(_)) => next.seen(client, id, reply),
                     _ => Err(vec![]),
                 }
             }

@@ -1,6 +1,7 @@
 //! Timing operations on several threads, counting processor time, printing figures.
 
 use crate::error::{Error, Result};
+use crate::log::tell;
 use crate::output::say;
 use serde_json::json;
 use std::io;
@@ -180,7 +181,7 @@ fn warm_memory(mebibytes: u64) {
     };
     if mebibytes > 0 {
         if let Err(error) = touch() {
-            eprintln!("memory is not touched first: {error}");
+            tell!("memory is not touched first: {error}");
         }
         // If it could not be made there is nothing to remove.
         let _: io::Result<()> = std::fs::remove_file(&path);

@@ -13,6 +13,7 @@ mod stream;
 mod tree;
 
 use crate::error::{Error, Result, Tried};
+use crate::log::tell;
 use crate::tool::connect_first;
 use clap::{Args, Subcommand};
 use measure::Report;
@@ -177,7 +178,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("{} stays: {error}", self.0.display());
+            tell!("{} stays: {error}", self.0.display());
         }
     }
 }

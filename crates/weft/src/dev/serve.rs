@@ -5,6 +5,7 @@ use super::configs::Chosen;
 use super::control::{Answer, LINE_MAX, Order, with_socket_path};
 use super::supervise::{Supervisor, report_end};
 use crate::error::{Error, Result, Tried};
+use crate::log::tell;
 use crate::output::say;
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, select_biased};
@@ -25,6 +26,8 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 const SAME_PRESS: Duration = Duration::from_millis(500);
 /// Orders that wait for the loop; each holds a connection.
 const ORDERS_MAX: usize = 16;
+/// After a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 type Asked = (Order, oneshot::Sender<Answer>);
 
@@ -77,7 +80,7 @@ pub async fn serve(env: Env, directory: PathBuf, cluster: Cluster, chosen: Chose
     }
     listen(&env, &directory, sender)?;
     if !super::comes_up(&env, &cluster).await {
-        eprintln!(
+        tell!(
             "weft dev: not all pairs serve, or not all metadata servers count, yet; see `weft status --dir {}`",
             directory.display()
         );
@@ -154,7 +157,16 @@ fn listen(env: &Env, directory: &Path, orders: mpsc::Sender<Asked>) -> Result<()
         .tried_on("cannot listen on", &path)?;
     let inner = env.clone();
     env.spawn("control", async move {
-        while let Ok((stream, _)) = listener.accept().await {
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Too many open files, most likely: wait for some to close.
+                    tell!("weft dev: an order could not be taken: {error}");
+                    inner.sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
             let orders = orders.clone();
             inner.spawn("order", async move {
                 // A tool that goes away needs no answer.

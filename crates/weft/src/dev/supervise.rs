@@ -8,6 +8,7 @@ use super::cluster::{Cluster, Name};
 use super::configs::{Chosen, coordinator, write_config};
 use super::control::{Answer, Order, Process};
 use crate::error::{Error, Result, Tried};
+use crate::log::tell;
 use crate::mounts;
 use crate::tool::Tool;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +86,7 @@ impl Supervisor {
     pub async fn start_all(&mut self) -> Result<()> {
         let removed = self.removed_members().await?;
         for name in &removed {
-            eprintln!("weft dev: {name} was removed from its group: it is not started");
+            tell!("weft dev: {name} was removed from its group: it is not started");
             let how = "was removed from its group".to_owned();
             self.states.insert(*name, State::Ended { how });
         }
@@ -495,7 +496,7 @@ impl Supervisor {
         if let Some(point) = &self.chosen.mount_point
             && let Err(error) = mounts::clear_dead(point)
         {
-            eprintln!("weft dev: {error}");
+            tell!("weft dev: {error}");
         }
     }
 
@@ -521,7 +522,7 @@ impl Supervisor {
     fn kill(&mut self, names: &[Name]) {
         for &name in names {
             if let Ok(pid) = self.pid(name) {
-                eprintln!("weft dev: {name} (pid {pid}) does not end by itself: killed");
+                tell!("weft dev: {name} (pid {pid}) does not end by itself: killed");
                 self.expected.insert(name);
                 let _: Result<()> = send_signal(pid, libc::SIGKILL);
                 self.abort_mount(name);
@@ -547,7 +548,7 @@ impl Supervisor {
         if let Some(point) = &self.chosen.mount_point
             && let Err(error) = mounts::clear_dead(point)
         {
-            eprintln!("weft dev: {error}");
+            tell!("weft dev: {error}");
         }
     }
 }
@@ -555,7 +556,7 @@ impl Supervisor {
 /// Tells the user of a process that ended by itself.
 pub fn report_end(directory: &Path, name: Name, how: &str) {
     let log = name.place(directory).log;
-    eprintln!(
+    tell!(
         "weft dev: {name} {how}. Its log: {}. It stays away until: weft dev --dir {} start {name}",
         log.display(),
         directory.display()

@@ -8,6 +8,7 @@ mod everything;
 mod files;
 mod inodes;
 mod locks;
+mod mounted;
 mod names;
 mod spread;
 mod user;
@@ -16,10 +17,12 @@ pub use draw::OPERATIONS;
 
 use super::coverage::Coverage;
 use crate::Clock;
+use crate::kernel::Mount;
 use crate::oracle::history::{ClientId, History, Kind, Op, Outcome, Reply, Seen};
 use crate::rng::Rng;
 use draw::{Try, WEIGHTS};
 use files::Handle;
+use mounted::Mounted;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -130,6 +133,8 @@ pub struct Shared {
     pub lives: Rc<RefCell<BTreeMap<ClientId, Rc<Life>>>>,
     /// How many directories clients have spread; None: they do not.
     pub spreads: Rc<Cell<Option<u64>>>,
+    /// So many of the clients, the first ones, are mounts.
+    pub mounts: Rc<Cell<u32>>,
 }
 
 /// One life of a client.
@@ -144,6 +149,8 @@ pub struct Worker {
     files: Vec<u64>,
     symlinks: Vec<u64>,
     handles: Vec<Handle>,
+    /// It works by way of a kernel.
+    mounted: Option<Mounted>,
     life: Rc<Life>,
     /// Locks that this client has waited for and got: inode and units.
     waited_for: Vec<(u64, u8, u8)>,
@@ -206,9 +213,20 @@ impl Worker {
             files: Vec::new(),
             symlinks: Vec::new(),
             handles: Vec::new(),
+            mounted: None,
             waited_for: Vec::new(),
             names: BTreeMap::new(),
         }
+    }
+
+    /// From now on it works by way of a kernel, which draws from `rng`.
+    ///
+    /// # Errors
+    /// If the mount does not come about.
+    pub async fn mount(&mut self, rng: Rng) -> Result<(), Errno> {
+        let mount = Mount::new(self.env.clone(), self.client.clone(), rng).await?;
+        self.mounted = Some(Mounted::new(&mount));
+        Ok(())
     }
 
     /// Does operations until none is left, or it is told to stop, then closes its handles.
@@ -235,9 +253,17 @@ impl Worker {
         while !self.handles.is_empty() {
             self.close(0).await;
         }
+        if let Some(mut mounted) = self.mounted.take() {
+            self.end_mounted(&mut mounted).await;
+        }
     }
 
     async fn attempt(&mut self, choice: Try) {
+        if let Some(mut mounted) = self.mounted.take() {
+            self.attempt_mounted(&mut mounted, choice).await;
+            self.mounted = Some(mounted);
+            return;
+        }
         if !self.waited_for.is_empty() && self.rng.once_in(3) {
             // Or others would wait for what this client does not need.
             self.unlock_waited_for().await;
