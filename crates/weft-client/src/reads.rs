@@ -214,7 +214,10 @@ impl Pairs {
             select_biased! {
                 result = reading => match result {
                     Ok(data) => return Ok(data),
-                    Err(Trouble::Errno(errno)) => return Err(Trouble::Errno(errno)),
+                    // What one disk cannot read, or one member has not got, the other one may.
+                    Err(Trouble::Errno(errno)) if errno != libc::EIO => {
+                        return Err(Trouble::Errno(errno));
+                    }
                     Err(trouble) => break Some(trouble),
                 },
                 () = self.env.sleep(pause).fuse() => {

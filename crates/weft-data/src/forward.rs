@@ -1,5 +1,6 @@
 //! What the twin asks of this member: second copies, and what recovery, comparing and healing need.
 
+use crate::disk::HEALED;
 use crate::listed::{self, after};
 use crate::locks::{Kind, Ticket, blocks_around};
 use crate::losses;
@@ -8,7 +9,7 @@ use crate::server::{Node, from_name, to_name};
 use crate::write::{Change, extents_of, holes_of};
 use std::ops::Range;
 use std::rc::Rc;
-use weft_objects::{Fetched, Fill, Purpose, regions_of};
+use weft_objects::{Failure, Fetched, Fill, Purpose, regions_of};
 use weft_rpc::{Payload, Request};
 use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS, Regions, Run};
 use weft_wire::proto;
@@ -71,8 +72,10 @@ fn on_forward(node: &Rc<Node>, request: Request) {
             let synced = async {
                 let object = from_name(message.object)?;
                 follows(&node, message.epoch).await?;
-                let synced = node.store.sync(&[object]).await;
-                synced.map_err(|error| node.store_failed(error))
+                match node.store.sync(&[object]).await {
+                    Ok(()) => Ok(()),
+                    Err(error) => Err(node.not_done(error, Epoch(message.epoch)).await),
+                }
             };
             match synced.await {
                 Ok(()) => request.replier.send::<proto::ForwardRequest>(
@@ -142,13 +145,13 @@ async fn copy(
         }
     };
     held.granted().await;
+    let epoch = Epoch(message.epoch);
     let length = match change {
         Change::Write { .. } => 0,
-        _ => node
-            .store
-            .length(object)
-            .await
-            .map_err(|error| node.store_failed(error))?,
+        _ => match node.store.length(object).await {
+            Ok(length) => length,
+            Err(error) => return Err(node.not_done(error, epoch).await),
+        },
     };
     let check = || {
         still_follows(node, message.epoch)?;
@@ -169,7 +172,10 @@ async fn copy(
         (change.purpose(), node.settings.sync_marks),
         node.now(),
     );
-    let intent = marking.await.map_err(|error| node.store_failed(error))?;
+    let intent = match marking.await {
+        Ok(intent) => intent,
+        Err(error) => return Err(node.not_done(error, epoch).await),
+    };
     let numbers = (message.operation, message.confirmed_below);
     node.announce(message.session, object, &regions, numbers);
     let done = match check() {
@@ -199,6 +205,10 @@ async fn copy(
         }
         Err(weft_objects::Error::BadBlocks { blocks, .. }) => {
             node.metrics.bad_blocks.inc_by(blocks.len() as u64);
+            if node.disk.is_still_bad(object, blocks[0]) {
+                node.disk_fails(Failure::Read, HEALED);
+                return Err(node.when_left_behind(epoch, Failed::Errno(libc::EIO)).await);
+            }
             tracing::warn!(%object, block = blocks[0], count = blocks.len(),
                 "bad blocks would be written in part; the twin gives them");
             Ok(proto::ForwardReply {
@@ -206,7 +216,8 @@ async fn copy(
                 room: node.room(),
             })
         }
-        Err(error) => Err(node.store_failed(error)),
+        // As long as it is not known that the leader goes on alone, it does not count as done.
+        Err(error) => Err(node.not_done(error, epoch).await),
     }
 }
 
@@ -311,8 +322,9 @@ fn on_fill(node: &Rc<Node>, request: Request) {
                 length: message.length,
                 exists: message.exists,
             };
-            let filled = node.store.fill(object, &fill).await;
-            filled.map_err(|error| node.store_failed(error))?;
+            if let Err(error) = node.store.fill(object, &fill).await {
+                return Err(node.not_done(error, Epoch(message.epoch)).await);
+            }
             node.metrics.copied_bytes.inc_by(bytes);
             Ok::<(), Failed>(())
         };

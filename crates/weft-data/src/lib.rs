@@ -13,12 +13,14 @@
 //! | `registration.rs` | the first group, which decides about the pair: registering, beats |
 //! | `attend.rs` | the other groups |
 //! | `orders.rs` | what a group may order |
+//! | `disk.rs` | what it has found of its disk, and what follows when that fails |
 //! | `link.rs` | the connection to the twin |
 //! | `locks.rs` | which operations on an object may run at the same time |
 //! | `marks.rs` | which regions may differ from the twin, and when that is over |
 //! | `sessions.rs` | which clients are refused |
 //! | `write.rs` | what this member leads: writes, shapes, removals, syncs |
 //! | `forward.rs` | what the twin asks |
+//! | `gone.rs` | what somebody else cut off an object's file, or removed with it |
 //! | `read.rs` | reads and maps; healing of bad blocks |
 //! | `settle.rs` | making a region equal on both members |
 //! | `recovery.rs` | bringing the twin up to date |
@@ -28,8 +30,10 @@
 mod alone;
 mod attend;
 mod contact;
+mod disk;
 mod fence;
 mod forward;
+mod gone;
 mod intake;
 mod link;
 mod listed;

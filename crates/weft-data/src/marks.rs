@@ -404,6 +404,13 @@ impl Marks {
             .is_some_and(|entry| !entry.is_settled())
     }
 
+    /// The same, and nothing is in progress there of which that would come by itself.
+    pub fn is_in_doubt(&self, region: Region) -> bool {
+        let inner = self.0.borrow();
+        let entry = inner.regions.get(region);
+        entry.is_some_and(|entry| entry.doubtful || !entry.unconfirmed.is_empty())
+    }
+
     /// The regions were compared and are equal on both members; the caller holds their lock.
     pub fn settled(&self, run: &Run, now: Now) {
         let inner = &mut *self.0.borrow_mut();
@@ -579,8 +586,12 @@ pub(crate) async fn on_clear(
 pub(crate) async fn run(node: Rc<Node>) {
     loop {
         node.env.sleep(CLEAR_EVERY).await;
-        if let Err(error) = node.store.tidy().await {
+        let serves = node.side.borrow().is_sole();
+        if (serves || node.disk.health() == weft_pair::Disk::Works)
+            && let Err(error) = node.store.tidy().await
+        {
             tracing::warn!(%error, "housekeeping of the modified list failed");
+            node.store_failed(error);
         }
         let Some(state) = node.side.borrow().state() else {
             continue;
@@ -617,6 +628,7 @@ pub(crate) async fn run(node: Rc<Node>) {
 async fn clear_batch(node: &Node, epoch: Epoch, settled: Vec<(Run, u64)>) {
     if let Err(error) = sync_objects(node, settled.iter().map(|(run, _)| run)).await {
         tracing::warn!(%error, "objects could not be made stable; their regions stay in the list");
+        node.store_failed(error);
         return;
     }
     cleared_by_both(node, epoch, &settled, false).await;
@@ -630,6 +642,7 @@ pub(crate) async fn clear_compared(node: &Node, epoch: Epoch, run: &Run) {
     }
     if let Err(error) = sync_objects(node, std::iter::once(run)).await {
         tracing::warn!(%error, "an object could not be made stable; its regions stay in the list");
+        node.store_failed(error);
         return;
     }
     cleared_by_both(node, epoch, &settled, true).await;

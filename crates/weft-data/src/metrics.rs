@@ -21,6 +21,10 @@ pub(crate) const COPIED_BYTES: &str = "weft_data_copied_bytes";
 pub(crate) const HELD_WRITES: &str = "weft_data_held_writes";
 /// Changes that failed with an errno of a disk.
 pub(crate) const DISK_ERRORS: &str = "weft_data_disk_errors";
+/// 1 once the disk has failed: this member leaves the pair until it is started anew.
+pub(crate) const DISK_FAILED: &str = "weft_data_disk_failed";
+/// Reads of clients that were answered with the twin's bytes, since this member could not read its own.
+pub(crate) const READS_OF_TWIN: &str = "weft_data_reads_of_twin";
 /// Blocks found with a wrong checksum.
 pub(crate) const BAD_BLOCKS: &str = "weft_data_bad_blocks";
 /// Of these, blocks made good from the twin.
@@ -59,6 +63,8 @@ pub(crate) struct Metrics {
     pub copied_bytes: Counter,
     pub held_writes: Counter,
     pub disk_errors: Counter,
+    pub disk_failed: Gauge,
+    pub reads_of_twin: Counter,
     pub bad_blocks: Counter,
     pub healed_blocks: Counter,
     pub mismatches: Counter,
@@ -99,6 +105,10 @@ impl Metrics {
             DISK_ERRORS,
             "Operations that failed with an errno of the disk",
         );
+        let reads_of_twin = counter(
+            READS_OF_TWIN,
+            "Reads answered with the twin's bytes, since this member could not read its own",
+        );
         let bad_blocks = counter(BAD_BLOCKS, "Blocks found with a wrong checksum");
         let healed_blocks = counter(HEALED_BLOCKS, "Bad blocks made good from the twin");
         let mismatches = counter(MISMATCHES, "Regions whose copies differed in a comparison");
@@ -111,6 +121,10 @@ impl Metrics {
         };
         let epoch = gauge(EPOCH, "Epoch of the pair's state in force here");
         let serving = gauge(SERVING, "1 while this member may serve clients");
+        let disk_failed = gauge(
+            DISK_FAILED,
+            "1 once the disk has failed: this member leaves the pair until it is started anew",
+        );
         let dirty_regions = gauge(DIRTY_REGIONS, "Regions in the modified list");
         let recovery_left = gauge(RECOVERY_LEFT, "Regions that recovery has still to compare");
         let owed_bytes = gauge(OWED_BYTES, "Bytes that this member alone is known to have");
@@ -127,6 +141,8 @@ impl Metrics {
             copied_bytes,
             held_writes,
             disk_errors,
+            disk_failed,
+            reads_of_twin,
             bad_blocks,
             healed_blocks,
             mismatches,

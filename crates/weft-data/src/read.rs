@@ -1,11 +1,15 @@
 //! Reads and maps for clients. The life of a read is in docs/protocols/a-read.md.
 
+use crate::disk::HEALED;
+use crate::gone;
 use crate::locks::{Kind, Ticket, blocks_around};
 use crate::losses;
 use crate::server::{Node, from_name};
 use crate::settle::{self, Unsettled};
+use crate::write::HEALS;
 use bytes::Bytes;
 use std::rc::Rc;
+use weft_objects::Failure;
 use weft_pair::{Mode, PairState};
 use weft_rpc::{Connection, Payload, Request};
 use weft_types::{Epoch, ObjectId, PAYLOAD_MAX, PairId, Region};
@@ -65,7 +69,7 @@ async fn read(
     let end = message.offset + u64::from(message.length);
     let mut held = Some(ticket);
     // A block that was just healed may be the neighbour of another one that goes bad: not for ever.
-    for _ in 0..3 {
+    for _ in 0..HEALS {
         let mut ticket = held
             .take()
             .unwrap_or_else(|| self::ticket(node, object, message.offset, end));
@@ -87,7 +91,25 @@ async fn read(
             .store
             .read(object, message.offset, u64::from(message.length));
         match reading.await {
-            Ok(parts) => return Ok(parts),
+            Ok(parts) => {
+                let found: usize = parts.iter().map(Bytes::len).sum();
+                if found as u64 == u64::from(message.length) {
+                    return Ok(parts);
+                }
+                drop(ticket);
+                match gone::bring_back(node, epoch, object, end).await {
+                    Ok(false) => return Ok(parts),
+                    Ok(true) => {}
+                    Err(Unsettled::Stale) => {
+                        return Err(Failed::Stale(node.side.borrow().epoch().0));
+                    }
+                    // Not to be read as zeros; the twin has it.
+                    Err(_) => {
+                        let why = "what was lost here is to come from the twin";
+                        return Err(Failed::Unavailable(why.into()));
+                    }
+                }
+            }
             Err(weft_objects::Error::BadBlocks { blocks, .. }) => {
                 drop(ticket);
                 match settle::heal_found(node, epoch, object, &blocks).await {
@@ -100,13 +122,45 @@ async fn read(
                             "a bad block waits for the twin to heal it".into(),
                         ));
                     }
-                    Err(_) => return Err(Failed::Errno(libc::EIO)),
+                    Err(Unsettled::Bad) => return Err(Failed::Errno(libc::EIO)),
+                    // The disk does not take what is to heal it.
+                    Err(_) => {
+                        return read_of_twin(node, epoch, object, (message.offset, end)).await;
+                    }
                 }
             }
-            Err(error) => return Err(node.store_failed(error)),
+            Err(error) => {
+                let fails = error.failure().is_some();
+                let failed = node.store_failed(error);
+                drop(ticket);
+                return match fails {
+                    true => read_of_twin(node, epoch, object, (message.offset, end)).await,
+                    false => Err(failed),
+                };
+            }
         }
     }
-    Err(Failed::Errno(libc::EIO))
+    node.disk_fails(Failure::Read, HEALED);
+    read_of_twin(node, epoch, object, (message.offset, end)).await
+}
+
+/// What this member cannot read, from the twin.
+async fn read_of_twin(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    range: (u64, u64),
+) -> Result<Vec<Bytes>, Failed> {
+    match settle::read_of_twin(node, epoch, object, range).await {
+        Ok(bytes) => {
+            node.metrics.reads_of_twin.inc();
+            tracing::debug!(%object, offset = range.0, "read from the twin");
+            Ok(vec![bytes])
+        }
+        Err(Unsettled::Stale) => Err(Failed::Stale(node.side.borrow().epoch().0)),
+        Err(Unsettled::Lost) => Err(Failed::Unavailable("the twin does not answer".into())),
+        Err(_) => Err(Failed::Errno(libc::EIO)),
+    }
 }
 
 /// METHOD 68.
@@ -131,11 +185,10 @@ pub(crate) fn on_map(node: &Rc<Node>, request: Request) {
             held.granted().await;
             let now = node.now();
             let state = node.side.borrow().admits(pair, epoch, now)?;
-            let map = node
-                .store
-                .map(object, message.start, end, max)
-                .await
-                .map_err(|error| node.store_failed(error))?;
+            let map = match node.store.map(object, message.start, end, max).await {
+                Ok(map) => map,
+                Err(error) => return Err(node.not_done(error, epoch).await),
+            };
             let told = match map.data.last() {
                 Some(last) if map.more => message.start..last.end,
                 _ => message.start..end,
@@ -192,7 +245,10 @@ pub(crate) fn on_checksums(node: &Rc<Node>, request: Request) {
             let now = node.now();
             node.side.borrow().admits(pair, epoch, now)?;
             let sums = node.store.checksums(object, message.region).await;
-            let mut sums = sums.map_err(|error| node.store_failed(error))?;
+            let mut sums = match sums {
+                Ok(sums) => sums,
+                Err(error) => return Err(node.not_done(error, epoch).await),
+            };
             // What is lost is not to be taken for what is here now, nor for a hole: it is read, and
             // refused.
             losses::mark_lost(

@@ -92,6 +92,7 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), CallEr
         store_id: crate::server::store_id(&node.store),
         last_epoch: node.side.borrow().epoch().max(node.store.last_epoch()).0,
         was_serving: node.registration.before.get(),
+        disk: node.disk.health().to_proto().into(),
     };
     let contact = &node.registration.contact;
     let reply = contact.ask_first(node, connection, &request).await?;
@@ -138,6 +139,7 @@ async fn beat(node: &Rc<Node>, connection: &Connection) -> CallError {
             epoch: node.side.borrow().epoch().0,
             report: Some(node.report()),
             twin_lost: node.twin_lost(),
+            disk: node.disk.health().to_proto().into(),
         };
         let call = connection.call(&request, Payload::none());
         let reply = match node.env.timeout(patience, call).await {

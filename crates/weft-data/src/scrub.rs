@@ -1,5 +1,6 @@
 //! Looking for bad blocks, and for copies that differ, on order of the metadata service.
 
+use crate::gone;
 use crate::recovery::list_all;
 use crate::server::{Node, Progress};
 use crate::settle::{self, Unsettled};
@@ -84,6 +85,8 @@ async fn scrub(node: &Rc<Node>) {
     let mut bucket = Bucket::new(node.settings.scrub_bytes_per_s, node.now());
     let mut cursor = ScrubCursor::default();
     let (mut regions, mut found, mut done) = (0_u64, 0, 0);
+    let epoch = node.side.borrow().epoch();
+    let brought = gone::bring_all_back(node, epoch).await;
     let total = bytes_kept(node).await;
     loop {
         let next = match node.store.scrub_next(&mut cursor).await {
@@ -129,7 +132,12 @@ async fn scrub(node: &Rc<Node>) {
             }
         }
     }
-    tracing::info!(regions, bad_blocks = found, "scrub ends");
+    tracing::info!(
+        regions,
+        bad_blocks = found,
+        brought_back = brought,
+        "scrub ends"
+    );
 }
 
 /// Compares both copies of everything. What is in the modified lists with a doubt is settled first

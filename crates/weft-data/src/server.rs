@@ -2,6 +2,8 @@
 
 use crate::alone::Alone;
 use crate::attend;
+use crate::disk::Disk;
+use crate::gone::Ends;
 use crate::intake::Intake;
 use crate::link::{self, Link};
 use crate::locks::Locks;
@@ -67,6 +69,8 @@ pub(crate) struct Node {
     pub env: Env,
     pub settings: Settings,
     pub store: Store,
+    pub disk: Disk,
+    pub ends: Ends,
     pub pair: PairId,
     pub me: Member,
     /// Differs for each start of the process.
@@ -212,6 +216,7 @@ impl Node {
             let recorded = node.store.record_state(state.epoch, serving, settled);
             if let Err(error) = recorded.await {
                 tracing::warn!(%error, "the pair's epoch could not be recorded");
+                node.store_failed(error);
             }
         });
     }
@@ -274,6 +279,9 @@ impl Node {
     /// An error of the store as the answer to whoever asked.
     pub fn store_failed(&self, error: weft_objects::Error) -> Failed {
         self.metrics.disk_errors.inc();
+        if let Some(failure) = error.failure() {
+            self.disk_fails(failure, &error.to_string());
+        }
         match &error {
             weft_objects::Error::Io { .. } => {
                 tracing::warn!(%error, "the store refused an operation");
@@ -284,6 +292,11 @@ impl Node {
             _ => {}
         }
         Failed::Errno(error.errno())
+    }
+
+    /// The next report is taken anew.
+    pub fn report_anew(&self) {
+        self.report.borrow_mut().0 = Now::ZERO;
     }
 
     /// What a beat reports.
@@ -337,6 +350,8 @@ impl Node {
                 .map(|loss| loss.range.end - loss.range.start)
                 .sum(),
             lost_objects: lost_objects.len() as u64,
+            disk_error: self.disk.words(),
+            reads_of_twin: self.metrics.reads_of_twin.get(),
         };
         self.metrics.lost_bytes.set(report.lost_bytes as i64);
         self.metrics.owed_bytes.set(exposure.bytes as i64);
@@ -560,6 +575,8 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         side: RefCell::new(MemberSide::new(pair, me, store_key(&store))),
         env: env.clone(),
         store,
+        disk: Disk::default(),
+        ends: Ends::default(),
         pair,
         me,
         incarnation,

@@ -9,6 +9,7 @@ use crate::link::TwinError;
 use crate::locks::{Kind, WHOLE};
 use crate::marks;
 use crate::server::{Node, to_name};
+use bytes::Bytes;
 use futures_util::future::join;
 use std::rc::Rc;
 use std::time::Duration;
@@ -389,6 +390,59 @@ pub(crate) async fn fetch_from_twin(
     Ok((fill, bad))
 }
 
+/// The twin has these blocks as they should be here.
+fn twin_has(node: &Node, object: ObjectId, blocks: &[u64]) -> bool {
+    match node.side.borrow().mode() {
+        Some(Mode::Both) => true,
+        // What has been compared, or never differed, is equal there.
+        Some(Mode::Recovering(m)) if m == node.me => match &*node.plan.borrow() {
+            Some(plan) => !blocks.iter().any(|block| {
+                let index = u32::try_from(block / REGION_BLOCKS).unwrap_or(u32::MAX);
+                plan.contains(Region { object, index })
+            }),
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+/// Bytes `start..end` as the twin has them: this member cannot read its own, which stay as they are.
+///
+/// # Errors
+/// [`Unsettled::Bad`] if the twin cannot, either, or its copy does not count.
+pub(crate) async fn read_of_twin(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    (start, end): (u64, u64),
+) -> Result<Bytes, Unsettled> {
+    let first = start / BLOCK_BYTES;
+    let blocks: Vec<u64> = (first..end.div_ceil(BLOCK_BYTES)).collect();
+    let (fill, bad) = loop {
+        if !twin_has(node, object, &blocks) {
+            return Err(Unsettled::Bad);
+        }
+        match fetch_from_twin(node, epoch, object, &blocks).await {
+            Err(Unsettled::GiveWay) => node.env.sleep(GIVE_WAY).await,
+            fetched => break fetched?,
+        }
+    };
+    if node.side.borrow().epoch() != epoch {
+        return Err(Unsettled::Stale);
+    }
+    if !bad.is_empty() {
+        return Err(Unsettled::Bad);
+    }
+    let block = BLOCK_BYTES as usize;
+    let mut content = vec![0; blocks.len() * block];
+    for (number, bytes) in fill.blocks.iter().zip(fill.payload.chunks(block)) {
+        let at = (number - first) as usize * block;
+        content[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    let cut = |at: u64| (at - first * BLOCK_BYTES) as usize;
+    Ok(Bytes::from(content).slice(cut(start)..cut(end)))
+}
+
 /// Replaces bad blocks, whose lock is held as for a change, by the twin's.
 ///
 /// # Errors
@@ -400,20 +454,8 @@ pub(crate) async fn heal(
     blocks: &[u64],
 ) -> Result<(), Unsettled> {
     node.metrics.bad_blocks.inc_by(blocks.len() as u64);
-    let counts = match node.side.borrow().mode() {
-        Some(Mode::Both) => true,
-        // What has been compared, or never differed, is equal there.
-        Some(Mode::Recovering(m)) if m == node.me => match &*node.plan.borrow() {
-            Some(plan) => !blocks.iter().any(|block| {
-                let index = u32::try_from(block / REGION_BLOCKS).unwrap_or(u32::MAX);
-                plan.contains(Region { object, index })
-            }),
-            None => false,
-        },
-        _ => false,
-    };
     let first = blocks.first().copied().unwrap_or(0);
-    if !counts {
+    if !twin_has(node, object, blocks) {
         tracing::error!(%object, block = first, count = blocks.len(),
             "blocks are bad and there is no other current copy");
         return Err(Unsettled::Bad);
@@ -503,9 +545,9 @@ pub(crate) async fn differs(
         let ours = ours.map_err(|error| of_store(node, error))?;
         match theirs.map_err(Unsettled::from) {
             Ok((theirs, _)) => {
-                // A bad block is another matter: a scrub finds and heals it.
-                let same = ours.exists == theirs.exists
-                    && ours.length == theirs.length
+                // A bad block is another matter: a scrub finds and heals it. Whether there is an object of no
+                // bytes makes no difference to anybody, and a power cut of both may leave it on one.
+                let same = ours.length == theirs.length
                     && ours.checksums.len() == theirs.checksums.len()
                     && ours
                         .checksums

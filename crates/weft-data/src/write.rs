@@ -2,6 +2,7 @@
 //! syncs. The life of a write is in docs/protocols/a-write.md; what is answered when a copy fails
 //! is decided by `weft_pair::Course`.
 
+use crate::disk::HEALED;
 use crate::link::TwinError;
 use crate::locks::{Kind, Ticket, WHOLE, blocks_around};
 use crate::marks::{Ended, Intent};
@@ -17,7 +18,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use weft_objects::{Extent, OBJECT_BYTES_MAX, Purpose, regions_of};
+use weft_objects::{Extent, Failure, OBJECT_BYTES_MAX, Purpose, regions_of};
 use weft_pair::{Answer, Copied, Course, Duplicates, Mode, PairState, Rule};
 use weft_rpc::{Connection, Payload, Replier, Request};
 use weft_types::{Epoch, ObjectId, PairId};
@@ -30,6 +31,8 @@ const EXTENTS_MAX: usize = 4096;
 const GIVE_WAY: Duration = Duration::from_millis(1);
 /// Wait before a twin that cannot take a copy yet is asked again.
 const TWIN_NOT_READY: Duration = Duration::from_millis(10);
+/// A change that comes upon bad blocks is tried so often once they were healed.
+pub(crate) const HEALS: u32 = 3;
 /// Objects that the twin makes stable at the same time, at this member's word.
 const TWIN_SYNCS: usize = 16;
 
@@ -552,11 +555,10 @@ async fn lead(
         }
         let length = match change {
             Change::Write { .. } => 0,
-            _ => node
-                .store
-                .length(object)
-                .await
-                .map_err(|error| node.store_failed(error))?,
+            _ => match node.store.length(object).await {
+                Ok(length) => length,
+                Err(error) => return Err(node.not_done(error, asker.epoch).await),
+            },
         };
         // In a later round, too: while this one gave way, the object may have become longer.
         let regions = change.regions(length);
@@ -568,7 +570,7 @@ async fn lead(
             if !begun {
                 intent.end(Ended::Alike, node.now());
             }
-            return Err(node.store_failed(error));
+            return Err(node.not_done(error, asker.epoch).await);
         }
         // Marking may have waited: nothing but this counts.
         let state = match asker.admit(node) {
@@ -600,7 +602,7 @@ async fn lead(
                         .await;
                     if let Err(error) = found {
                         intent.end(Ended::Doubtful, node.now());
-                        return Err(node.store_failed(error));
+                        return Err(node.not_done(error, asker.epoch).await);
                     }
                 }
                 return conclude(node, asker, &state, change, answer, intent, held).await;
@@ -652,16 +654,15 @@ async fn round(
             return Round::GiveWay;
         }
         // This member's copy is done and whole: what is bad there can be replaced from here.
-        for _ in 0..3 {
+        for _ in 0..HEALS {
             let Forwarded::Bad(blocks) = &twin else { break };
-            if let Err(error) = settle::give_blocks(node, asker.epoch, object, blocks).await {
-                twin = match error {
-                    Unsettled::GiveWay => Forwarded::GiveWay,
-                    _ => Forwarded::Copied(Copied::Errno(libc::EIO)),
-                };
-                break;
-            }
-            twin = forward(node, asker, object, change).await;
+            twin = match settle::give_blocks(node, asker.epoch, object, blocks).await {
+                // What a lost twin means is known where copies are sent.
+                Ok(()) | Err(Unsettled::Lost) => forward(node, asker, object, change).await,
+                Err(Unsettled::GiveWay) => Forwarded::GiveWay,
+                Err(Unsettled::Stale) => Forwarded::Copied(Copied::Unknown),
+                Err(_) => Forwarded::Copied(Copied::Errno(libc::EIO)),
+            };
         }
         match twin {
             Forwarded::Copied(copied) => course.twin_ended(copied),
@@ -693,24 +694,42 @@ async fn round(
 }
 
 async fn own_copy(node: &Rc<Node>, state: &PairState, object: ObjectId, change: &Change) -> Own {
-    for _ in 0..3 {
-        match change.apply(node, object).await {
+    let mut healed = 0;
+    while healed < HEALS {
+        let blocks = match change.apply(node, object).await {
             Ok(()) => return Own::Copied(Copied::Done),
-            Err(weft_objects::Error::BadBlocks { blocks, .. }) => {
-                match settle::heal(node, state.epoch, object, &blocks).await {
-                    Ok(()) => {}
-                    Err(Unsettled::GiveWay) => return Own::GiveWay,
-                    Err(_) => break,
-                }
+            Err(weft_objects::Error::BadBlocks { blocks, .. }) => blocks,
+            Err(error) => return Own::Copied(not_copied(node, error)),
+        };
+        match settle::heal(node, state.epoch, object, &blocks).await {
+            Ok(()) => healed += 1,
+            Err(Unsettled::GiveWay) => return Own::GiveWay,
+            // The twin does not know this state yet, or another one is to come.
+            Err(Unsettled::Lost) if node.side.borrow().epoch() == state.epoch => {
+                node.env.sleep(TWIN_NOT_READY).await;
             }
-            Err(error) => {
-                let errno = error.errno();
-                node.store_failed(error);
-                return Own::Copied(Copied::Errno(errno));
+            Err(Unsettled::Lost | Unsettled::Stale) => {
+                return Own::Copied(Copied::Fails(libc::EIO));
             }
+            // This disk does not take the twin's blocks.
+            Err(Unsettled::Errno(_)) if node.disk.health() > weft_pair::Disk::Works => {
+                return Own::Copied(Copied::Fails(libc::EIO));
+            }
+            Err(_) => return Own::Copied(Copied::Errno(libc::EIO)),
         }
     }
-    Own::Copied(Copied::Errno(libc::EIO))
+    node.disk_fails(Failure::Read, HEALED);
+    Own::Copied(Copied::Fails(libc::EIO))
+}
+
+/// How the copy ended that the store has not made.
+fn not_copied(node: &Node, error: weft_objects::Error) -> Copied {
+    let (errno, fails) = (error.errno(), error.failure().is_some());
+    node.store_failed(error);
+    match fails {
+        true => Copied::Fails(errno),
+        false => Copied::Errno(errno),
+    }
 }
 
 /// Sends a change to the twin and says what came of it.
@@ -873,11 +892,7 @@ async fn sync(
     let own = async {
         match node.store.sync(&objects).await {
             Ok(()) => Copied::Done,
-            Err(error) => {
-                let errno = error.errno();
-                node.store_failed(error);
-                Copied::Errno(errno)
-            }
+            Err(error) => not_copied(node, error),
         }
     };
     let twin = async {

@@ -366,3 +366,69 @@ fn what_a_client_goes_on_with_counts_until_it_says_that_both_have_it() {
         bed.assert_equal().await;
     });
 }
+
+/// Nothing can be made in this member's store, or opened, any more.
+#[allow(clippy::disallowed_methods)]
+fn break_disk(bed: &Bed, member: weft_types::Member, broken: bool) {
+    let (there, away) = (
+        bed.dir(member).join("objects"),
+        bed.dir(member).join("away"),
+    );
+    let (from, to) = if broken { (there, away) } else { (away, there) };
+    std::fs::rename(from, to).unwrap();
+}
+
+#[test]
+fn a_member_whose_disk_fails_leaves_the_pair_until_it_is_started_anew() {
+    for failing in [ZERO, ONE] {
+        run(move |env| async move {
+            let mut bed = Bed::start(env).await;
+            let zero = bed.connect(ZERO).await;
+            let bytes = pattern(1, 100_000);
+            bed.write(&zero, object(1), 0, &bytes).await.unwrap();
+            break_disk(&bed, failing, true);
+            // Held until it is known who goes on.
+            let first = bed.write(&zero, object(2), 0, &bytes).await;
+            let other = failing.twin();
+            bed.until(Mode::Only(other), 3).await;
+            match failing {
+                ZERO => assert_eq!(first, Err(CallError::Failed(Failed::Stale(3)))),
+                _ => assert_eq!(first, Ok(false)),
+            }
+            let connection = bed.connect(other).await;
+            let again = bed.write(&connection, object(2), 0, &bytes).await;
+            assert_eq!(again, Ok(false));
+            let report = bed.report(failing).await;
+            assert!(report.disk_error.contains("objects"), "{report:?}");
+            assert!(bed.report(other).await.disk_error.is_empty());
+            // Not even over a new connection, with a disk that seems to work again.
+            break_disk(&bed, failing, false);
+            bed.meta.part();
+            bed.env.sleep(Duration::from_millis(1500)).await;
+            assert_eq!(bed.meta.state().mode, Mode::Only(other));
+            bed.down(failing).await;
+            bed.up(failing).await;
+            bed.until(Mode::Both, 5).await;
+            bed.assert_equal().await;
+            assert!(bed.report(failing).await.disk_error.is_empty());
+        });
+    }
+}
+
+#[test]
+fn the_last_member_says_what_its_disk_refuses_and_serves_on() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        let one = bed.connect(ONE).await;
+        let bytes = pattern(1, 100_000);
+        bed.write(&one, object(1), 0, &bytes).await.unwrap();
+        bed.down(ZERO).await;
+        bed.until(Mode::Only(ONE), 3).await;
+        break_disk(&bed, ONE, true);
+        let refused = bed.write(&one, object(2), 0, &bytes).await;
+        assert_eq!(refused, Err(CallError::Failed(Failed::Errno(libc::EIO))));
+        bed.env.sleep(Duration::from_millis(500)).await;
+        assert_eq!(bed.meta.state().mode, Mode::Only(ONE));
+        assert!(bed.read(&one, object(1), 0, 100_000).await.unwrap() == bytes);
+    });
+}

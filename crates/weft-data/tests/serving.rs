@@ -487,3 +487,76 @@ fn a_comparison_finds_copies_that_differ() {
         assert_eq!(compare().await, 1);
     });
 }
+
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn what_somebody_has_cut_or_removed_comes_from_the_twin() {
+    run(|env| async move {
+        let mut bed = Bed::tuned(env, |settings| settings.clear_after_ms = 100).await;
+        let zero = bed.connect(ZERO).await;
+        let long = pattern(9, 3_000_000);
+        for ino in 1..8 {
+            for (piece, at) in long.chunks(500_000).zip(0..) {
+                let at = 5_000_000 + at * 500_000;
+                bed.write(&zero, object(ino), at, piece).await.unwrap();
+            }
+        }
+        // A hole that nobody wrote stays one.
+        assert!(bed.read(&zero, object(1), 0, 100_000).await.unwrap() == vec![0; 100_000]);
+        assert!(
+            bed.read(&zero, object(9), 0, 100_000)
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        bed.env.sleep(std::time::Duration::from_millis(1500)).await;
+        let cut = |ino, length| {
+            let file = std::fs::OpenOptions::new()
+                .write(true)
+                .open(bed.file(ONE, object(ino)));
+            file.unwrap().set_len(length).unwrap();
+        };
+        // While its file is open.
+        cut(1, 6_000_000);
+        cut(2, 0);
+        let one = bed.connect(ONE).await;
+        for ino in [1, 2] {
+            let read = bed
+                .read(&one, object(ino), 7_000_000, 900_000)
+                .await
+                .unwrap();
+            assert!(read == long[2_000_000..2_900_000], "object {ino}");
+        }
+        bed.assert_equal().await;
+        // While nobody looks: found by a read, and by a scrub.
+        let files: Vec<_> = (3..7).map(|ino| bed.file(ONE, object(ino))).collect();
+        bed.down(ONE).await;
+        bed.until(Mode::Only(ZERO), 3).await;
+        for (file, length) in [(&files[0], 4096), (&files[2], 0)] {
+            let file = std::fs::OpenOptions::new().write(true).open(file);
+            file.unwrap().set_len(length).unwrap();
+        }
+        for file in [&files[1], &files[3]] {
+            std::fs::remove_file(file).unwrap();
+        }
+        bed.up(ONE).await;
+        bed.until(Mode::Both, 5).await;
+        let one = bed.connect(ONE).await;
+        for ino in [3, 4] {
+            let read = bed
+                .read(&one, object(ino), 5_000_000, 900_000)
+                .await
+                .unwrap();
+            assert!(read == long[..900_000], "object {ino}");
+        }
+        let order = proto::ScrubRequest { compare: false };
+        bed.meta.order(ONE, &order).await.unwrap();
+        let store = bed.server(ONE).store();
+        for ino in [5, 6] {
+            while store.length(object(ino)).await.unwrap() < 8_000_000 {
+                bed.env.sleep(std::time::Duration::from_millis(20)).await;
+            }
+        }
+        bed.assert_equal().await;
+    });
+}

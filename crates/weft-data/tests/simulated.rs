@@ -650,6 +650,9 @@ async fn make_trouble(world: &World, meta: &Meta, stores: &Stores, story: Story)
                 });
                 world.sleep(Duration::from_millis(rng.below(2000))).await;
                 node.disk().set_faults(DiskFaults::default());
+                // What it found of its disk stays for the life of the process.
+                node.kill();
+                start_data(world, stores, member);
             }
             _ => {
                 wait_for_both(world, meta).await;

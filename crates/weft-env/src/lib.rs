@@ -42,6 +42,10 @@ pub trait Driver {
     fn boot(&self) -> u64 {
         0
     }
+    /// See [`Env::files_max`].
+    fn files_max(&self) -> usize {
+        1024
+    }
     /// Ends after at least this long.
     fn sleep(&self, duration: Duration) -> LocalBoxFuture<'static, ()>;
     /// Runs a task of this node until it ends, the node dies or its handle aborts it.
@@ -140,6 +144,12 @@ impl Env {
     /// written to files is there, synced or not. 0: not known.
     pub fn boot(&self) -> u64 {
         self.0.boot()
+    }
+
+    /// Files and connections that this process may have open at a time: what is kept open for later is
+    /// bounded by it.
+    pub fn files_max(&self) -> usize {
+        self.0.files_max()
     }
 
     /// Ends after at least this long.

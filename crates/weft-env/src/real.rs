@@ -119,6 +119,12 @@ impl Driver for RealDriver {
         }
     }
 
+    fn files_max(&self) -> usize {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        let files = limit.current.unwrap_or(u64::MAX);
+        usize::try_from(files).unwrap_or(usize::MAX)
+    }
+
     fn sleep(&self, duration: Duration) -> LocalBoxFuture<'static, ()> {
         tokio::time::sleep(duration).boxed_local()
     }

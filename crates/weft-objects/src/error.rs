@@ -49,12 +49,83 @@ pub enum Error {
     Refused(&'static str),
 }
 
+/// What an error of the operating system says about the disk. One table: [`Failure::of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Something cannot be read. What the twin has can still be told.
+    Read,
+    /// Something cannot be written: what the twin is given now, this store will not have.
+    Write,
+    /// What was written before may be gone, though it was acknowledged: the kernel may have dropped it, and
+    /// tells so once only. No later sync can be believed.
+    Sync,
+}
+
+/// Errors by which the disk does as it should, and does not fail.
+const NOT_OF_THE_DISK: [(i32, &str); 8] = [
+    // What fits is for the application to decide: it may remove something. The twin is as full, mostly.
+    (libc::ENOSPC, "the file system is full"),
+    (
+        libc::EDQUOT,
+        "the quota of whom the server runs as is used up",
+    ),
+    (libc::EFBIG, "longer than the file system lets a file be"),
+    // This process lacks something for a moment. It will do if it is tried again.
+    (libc::EMFILE, "the process has too many files open"),
+    (libc::ENFILE, "the machine has too many files open"),
+    (libc::ENOMEM, "the machine lacks memory"),
+    (libc::EINTR, "interrupted"),
+    (libc::EAGAIN, "not now"),
+];
+
+/// What is done to a file without changing it, as [`Error::Io`] calls it.
+const READING: [&str; 5] = ["open", "read", "stat", "seek in", "list"];
+
+impl Failure {
+    /// What this error says. `None`: nothing against the disk.
+    ///
+    /// Whatever is not known to be harmless counts, EIO as EROFS (a file system that has given up), EUCLEAN,
+    /// ENODEV or EACCES: a member that cannot do what it is told is of no use, whyever, and its twin can.
+    fn of(doing: &str, source: &io::Error) -> Option<Failure> {
+        let errno = source.raw_os_error().unwrap_or(libc::EIO);
+        if NOT_OF_THE_DISK.iter().any(|(known, _)| *known == errno) {
+            return None;
+        }
+        Some(match doing {
+            // It was opened to be written, too.
+            _ if errno == libc::EROFS => Failure::Write,
+            doing if READING.contains(&doing) => Failure::Read,
+            "sync" => Failure::Sync,
+            _ => Failure::Write,
+        })
+    }
+}
+
+/// Whether a read failed for what is at that place: another place, and the twin, may do.
+pub(crate) fn is_unreadable(error: &io::Error) -> bool {
+    error.raw_os_error().is_some() && Failure::of("read", error) == Some(Failure::Read)
+}
+
 impl Error {
+    /// The disk does not do what it is told; how.
+    pub fn failure(&self) -> Option<Failure> {
+        match self {
+            Error::Io { doing, source, .. } => Failure::of(doing, source),
+            _ => None,
+        }
+    }
+
     /// The Linux errno that an application is to see.
     pub fn errno(&self) -> i32 {
         match self {
             Error::BadBlocks { .. } | Error::Format { .. } => libc::EIO,
-            Error::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            // What else a disk says is about this store's files, of which applications know nothing.
+            Error::Io { source, .. } => match source.raw_os_error() {
+                Some(
+                    told @ (libc::ENOSPC | libc::EDQUOT | libc::EFBIG | libc::EROFS | libc::ENOMEM),
+                ) => told,
+                _ => libc::EIO,
+            },
             Error::TooLarge { .. } => libc::EFBIG,
             Error::Refused(_) => libc::EINVAL,
         }
@@ -73,5 +144,35 @@ impl<T> IoContext<T> for io::Result<T> {
             path: path.to_owned(),
             source,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_errors_say_of_the_disk() {
+        use Failure::{Read, Sync, Write};
+        for (doing, errno, says) in [
+            ("write", libc::ENOSPC, None),
+            ("sync", libc::EDQUOT, None),
+            ("open", libc::EMFILE, None),
+            ("write", libc::EIO, Some(Write)),
+            ("punch", libc::EROFS, Some(Write)),
+            ("open", libc::EROFS, Some(Write)),
+            ("make", libc::EACCES, Some(Write)),
+            ("remove", libc::EUCLEAN, Some(Write)),
+            ("open", libc::EIO, Some(Read)),
+            ("read", libc::ENODATA, Some(Read)),
+            ("sync", libc::EIO, Some(Sync)),
+        ] {
+            let error = Error::Io {
+                doing,
+                path: "x".into(),
+                source: io::Error::from_raw_os_error(errno),
+            };
+            assert_eq!(error.failure(), says, "{error}");
+        }
     }
 }

@@ -21,7 +21,7 @@ mod object;
 mod page;
 mod store;
 
-pub use error::{Error, Result};
+pub use error::{Error, Failure, Result};
 pub use identity::Identity;
 pub use losses::{LOSSES_MAX, Loss};
 pub use modified::{DirtyObject, Purpose};

@@ -16,7 +16,7 @@ mod handles;
 
 pub(crate) use changes::Edit;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Failure, Result, is_unreadable};
 use crate::lru::Lru;
 use crate::page::{
     self, Entries, Entry, GROUP_BLOCKS, GROUP_FILE, LOST, PAGE, Verdict, block_at, logical, page_at,
@@ -162,6 +162,9 @@ pub(crate) struct Objects {
     unsynced_dirs: RefCell<BTreeMap<u8, u64>>,
     /// Creations and removals since the start.
     name_changes: Cell<u64>,
+    /// A sync has failed. The kernel may have dropped what it could not write, and says so once only: no
+    /// later sync is believed.
+    sync_failed: Cell<bool>,
 }
 
 /// Groups of consecutive numbers of an ascending list.
@@ -177,6 +180,31 @@ fn consecutive(blocks: &[u64]) -> Vec<Range<u64>> {
 }
 
 impl Objects {
+    /// What came of a sync, which is the last one if it failed for the disk's sake.
+    fn synced<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result
+            && error.failure() == Some(Failure::Sync)
+        {
+            self.sync_failed.set(true);
+        }
+        result
+    }
+
+    /// To be asked before anything is made stable.
+    ///
+    /// # Errors
+    /// A sync has failed before.
+    fn can_sync(&self) -> Result<()> {
+        match self.sync_failed.get() {
+            true => Err(Error::Io {
+                doing: "sync",
+                path: self.dir.clone(),
+                source: io::Error::from_raw_os_error(libc::EIO),
+            }),
+            false => Ok(()),
+        }
+    }
+
     fn io<T>(&self, doing: &'static str, object: &Object, result: io::Result<T>) -> Result<T> {
         result.map_err(|source| Error::Io {
             doing,
@@ -206,7 +234,7 @@ impl Objects {
             }
             match object.file().read_at(at, PAGE).await {
                 Ok(bytes) => self.decode(object, group, &bytes),
-                Err(error) if error.raw_os_error() == Some(libc::EIO) => {
+                Err(error) if is_unreadable(&error) => {
                     // Nothing is known of this group any more; the twin has it.
                     tracing::error!(object = %object.id, group = group.index, "cannot read a checksum page");
                     Ok(self.distrusted(object, group, Entries::default()))
@@ -294,8 +322,13 @@ impl Objects {
         let end = (block_at(blocks.end - 1) + BLOCK_BYTES).min(object.physical.get());
         let bytes = if begin < end {
             match object.file().read_at(begin, (end - begin) as usize).await {
-                Ok(bytes) => bytes,
-                Err(error) if error.raw_os_error() == Some(libc::EIO) => {
+                Ok(bytes) => {
+                    if (bytes.len() as u64) < end - begin {
+                        self.was_cut(object)?;
+                    }
+                    bytes
+                }
+                Err(error) if is_unreadable(&error) => {
                     return self.look_one_by_one(object, blocks, &groups).await;
                 }
                 Err(error) => return self.io("read", object, Err(error)),
@@ -336,6 +369,17 @@ impl Objects {
         Ok(look)
     }
 
+    /// The file has less than this store left in it: somebody else has cut it. The object ends there.
+    fn was_cut(&self, object: &Object) -> Result<()> {
+        let (was, is) = (object.physical.get(), object.file().len());
+        let is = self.io("stat", object, is)?;
+        if is < was {
+            tracing::error!(object = %object.id, was, is, "somebody has cut off a part of an object's file");
+            object.physical.set(is);
+        }
+        Ok(())
+    }
+
     /// As [`Self::look`] where the disk cannot read some of the blocks: finds out which.
     async fn look_one_by_one(
         &self,
@@ -363,7 +407,7 @@ impl Objects {
                         let entry = page.entries.borrow().get(block % GROUP_BLOCKS);
                         entry.judge(&content)
                     }
-                    Err(error) if error.raw_os_error() == Some(libc::EIO) => Verdict::Bad,
+                    Err(error) if is_unreadable(&error) => Verdict::Bad,
                     Err(error) => return self.io("read", object, Err(error)),
                 };
                 look.verdicts.push(verdict);
@@ -381,6 +425,11 @@ impl Objects {
         }
         let blocks = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
         let look = self.look(object, blocks).await?;
+        // Less, if somebody else has cut the file.
+        let end = end.min(object.length());
+        if offset >= end {
+            return Ok(Vec::new());
+        }
         let bad = look.bad();
         if !bad.is_empty() {
             return Err(Error::BadBlocks {

@@ -410,7 +410,8 @@ impl Store {
     /// Makes objects, and their removal, survive a power cut.
     ///
     /// # Errors
-    /// [`Error::Io`]: what was written to the object since its last sync must be taken as lost.
+    /// [`Error::Io`]: what was written to the object since its last sync must be taken as lost. If the disk
+    /// failed, every later sync of this store fails as well.
     pub async fn sync(&self, ids: &[ObjectId]) -> Result<()> {
         let all = stream::iter(ids.iter().map(|id| Ok(*id)));
         let sync = |id| self.0.objects.sync(id);

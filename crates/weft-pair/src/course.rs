@@ -62,6 +62,9 @@ pub enum Copied {
     Done,
     /// The member answered that its disk refused (an errno).
     Errno(i32),
+    /// Its disk fails (an errno). The member leaves the pair if the other one can go on without it: that
+    /// decides. A twin of which this is true answers when it knows the new state: as [`Copied::Unknown`].
+    Fails(i32),
     /// Whether the member has it is not known: the link broke, or it knows another epoch.
     Unknown,
 }
@@ -134,10 +137,13 @@ impl Course {
         self.twin = Some(copied);
     }
 
-    /// The twin's copy failed in a way that only a new state of the pair can decide: the metadata
+    /// A copy failed in a way that only a new state of the pair can decide: the metadata
     /// service has to be told that the twin is lost.
     pub fn is_held(&self) -> bool {
-        self.own.is_some() && self.twin == Some(Copied::Unknown)
+        match (self.own, self.twin) {
+            (Some(Copied::Fails(_)), Some(_)) => true,
+            (own, twin) => own.is_some() && twin == Some(Copied::Unknown),
+        }
     }
 
     /// The writer may go on, though the write has not ended: this member's copy is done, and under
@@ -151,7 +157,16 @@ impl Course {
     /// `twin_counts`: what the twin refuses fails the write ([`crate::MemberSide::twin_counts`]).
     pub fn answer(&self, now: &PairState, twin_counts: bool) -> Option<Answer> {
         let (own, twin) = (self.own?, self.twin?);
+        let is_alone = now.mode.sole() == Some(self.me);
         match (own, twin) {
+            (Copied::Fails(_), _) if now.epoch == self.epoch && !is_alone => None,
+            (Copied::Fails(errno), _) => Some(match is_alone {
+                true => Answer::Errno {
+                    errno,
+                    equal_to: None,
+                },
+                false => Answer::Stale { current: now.epoch },
+            }),
             (Copied::Done, Copied::Done) => Some(Answer::Done {
                 both: self.forwarded,
             }),
@@ -164,8 +179,8 @@ impl Course {
                 errno,
                 equal_to: self.forwarded.then_some(self.me),
             }),
-            (_, Copied::Unknown) if now.epoch == self.epoch => None,
-            (own, Copied::Unknown) => Some(match (own, now.mode.sole() == Some(self.me)) {
+            (_, Copied::Unknown | Copied::Fails(_)) if now.epoch == self.epoch => None,
+            (own, Copied::Unknown | Copied::Fails(_)) => Some(match (own, is_alone) {
                 (Copied::Done, true) => Answer::Done { both: false },
                 (Copied::Errno(errno), true) => Answer::Errno {
                     errno,
@@ -275,6 +290,33 @@ mod tests {
             write.answer(&state, false),
             Some(Answer::Done { both: false })
         );
+    }
+
+    #[test]
+    fn what_a_failing_disk_did_not_take_waits_for_the_state_that_leaves_it_behind() {
+        let (both, twin) = (state(3, Mode::Both), state(4, Mode::Only(ME.twin())));
+        for copied in [Copied::Done, Copied::Errno(28), Copied::Unknown] {
+            let mut write = course(Protocol::ServerSync, Mode::Both);
+            write.own_ended(Copied::Fails(5));
+            assert_eq!(write.answer(&both, true), None, "the twin is at it");
+            write.twin_ended(copied);
+            assert!(write.is_held());
+            assert_eq!(write.answer(&both, true), None);
+            let stale = Some(Answer::Stale { current: Epoch(4) });
+            assert_eq!(write.answer(&twin, true), stale);
+            // Nobody else goes on with it.
+            let errno = Some(Answer::Errno {
+                errno: 5,
+                equal_to: None,
+            });
+            assert_eq!(write.answer(&state(4, Mode::Only(ME)), true), errno);
+        }
+        let mut write = course(Protocol::ServerSync, Mode::Only(ME));
+        write.own_ended(Copied::Fails(5));
+        assert!(matches!(
+            write.answer(&state(3, Mode::Only(ME)), true),
+            Some(Answer::Errno { errno: 5, .. })
+        ));
     }
 
     #[test]

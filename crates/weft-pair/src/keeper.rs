@@ -20,8 +20,8 @@
 //! with [`Keeper::state_for`]; call [`Keeper::tick`] at [`Keeper::wake_at`].
 
 use crate::Now;
-use crate::state::{Mode, PairState, StoreKey};
-use std::cmp::Reverse;
+use crate::state::{Disk, Mode, PairState, StoreKey};
+use std::cmp::{Ordering, Reverse};
 use std::time::Duration;
 use weft_types::{Epoch, Member};
 
@@ -68,6 +68,19 @@ pub struct Registration {
     pub store: StoreKey,
     /// `RegisterRequest.was_serving`: the process was registered before; nothing was cut short.
     pub was_serving: bool,
+    /// What it knows of its disk.
+    pub disk: Disk,
+}
+
+/// What a member says of itself with each beat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The link to its twin is broken.
+    pub twin_lost: bool,
+    /// Requests in progress.
+    pub load: u64,
+    /// What it knows of its disk.
+    pub disk: Disk,
 }
 
 /// What the caller has to do, in order.
@@ -129,6 +142,7 @@ struct Registered {
     spoke: Now,
     twin_lost: bool,
     load: u64,
+    disk: Disk,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -271,6 +285,11 @@ impl Keeper {
                 times.push(r.since + self.terms.alone_after);
             }
         }
+        for member in MEMBERS {
+            if self.disk(member) != Disk::Works {
+                times.push(self.gone_since(member.twin()) + self.terms.alone_after);
+            }
+        }
         times.into_iter().filter(|&at| at > now).min()
     }
 
@@ -323,6 +342,7 @@ impl Keeper {
             spoke: now,
             twin_lost: false,
             load: 0,
+            disk: registration.disk,
         });
         if restarted {
             // A new process knows nothing of having given up its unlimited right, and a twin that
@@ -362,22 +382,16 @@ impl Keeper {
 
     /// A beat came over a connection that [`Keeper::is_welcomed`]. Answer it with
     /// [`Keeper::state_for`] at once, before anything else happens to the keeper.
-    pub fn beat(
-        &mut self,
-        member: Member,
-        epoch: Epoch,
-        twin_lost: bool,
-        load: u64,
-        now: Now,
-    ) -> Vec<Action> {
+    pub fn beat(&mut self, member: Member, epoch: Epoch, said: Said, now: Now) -> Vec<Action> {
         let mut actions = Vec::new();
         let Some(r) = &mut self.members[member.index()].registered else {
             return actions;
         };
         r.heard = now;
         r.spoke = now;
-        r.twin_lost = twin_lost;
-        r.load = load;
+        r.twin_lost = said.twin_lost;
+        r.load = said.load;
+        r.disk = said.disk;
         self.note_epoch(member, epoch);
         self.settle(now, &mut actions);
         let serves = |state: PairState| state.mode.serves(member);
@@ -552,16 +566,36 @@ impl Keeper {
     /// It has said something since its twin was gone. One that has not may have died first, with a copy
     /// that is the lesser one.
     fn outlives_twin(&self, member: Member) -> bool {
-        let twin = &self.members[member.twin().index()];
-        let silent = twin
+        let gone = self.gone_since(member.twin());
+        self.registered(member).is_some_and(|r| r.spoke >= gone)
+    }
+
+    /// Since when a member that is not heard of is neither present nor in possession of a right.
+    fn gone_since(&self, member: Member) -> Now {
+        let info = &self.members[member.index()];
+        let silent = info
             .registered
             .as_ref()
             .map(|r| r.spoke + self.terms.silence());
-        let gone = twin
-            .right_until
-            .max(twin.left)
-            .max(silent.unwrap_or_default());
-        self.registered(member).is_some_and(|r| r.spoke >= gone)
+        info.right_until
+            .max(info.left)
+            .max(silent.unwrap_or_default())
+    }
+
+    /// What a registered member has said of its disk.
+    fn disk(&self, member: Member) -> Disk {
+        self.registered(member)
+            .map_or(Disk::Works, |registered| registered.disk)
+    }
+
+    /// Whose disk does more of what it is told than the other's.
+    fn sounder(&self) -> Option<Member> {
+        let [zero, one] = MEMBERS.map(|m| self.disk(m));
+        match zero.cmp(&one) {
+            Ordering::Less => Some(Member::Zero),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(Member::One),
+        }
     }
 
     /// The state that follows, with `mode`.
@@ -637,12 +671,19 @@ impl Keeper {
         match MEMBERS.map(|m| self.is_current(m, now)) {
             [true, true] => {
                 if restarted(Member::Zero) || restarted(Member::One) {
-                    // What the new process was doing may be on one copy only: compare the lists.
-                    let serving = match restarted(Member::Zero) && !restarted(Member::One) {
+                    // What the new process was doing may be on one copy only: compare the lists. Who cannot
+                    // read cannot compare.
+                    let fitness = |m| (self.disk(m) < Disk::CannotRead, !restarted(m));
+                    let serving = match fitness(Member::One) > fitness(Member::Zero) {
                         true => Member::One,
                         false => Member::Zero,
                     };
                     return Some((Mode::Recovering(serving), "a member restarted"));
+                }
+                // It serves no longer, and does not come back before it is started anew. If both disks fail
+                // alike, what they have is read from both.
+                if let Some(sounder) = self.sounder() {
+                    return Some((Mode::Only(sounder), "a member's disk fails"));
                 }
                 if !MEMBERS.into_iter().any(accuses) {
                     return None;
@@ -670,7 +711,16 @@ impl Keeper {
                 if self.is_present(here.twin(), now) {
                     return Some((Mode::Recovering(here), "a member has another store"));
                 }
-                (self.is_gone(here.twin(), now) && self.outlives_twin(here))
+                // Alone, it could not write, and would have to fill the other one: that is worth some waiting.
+                // One that cannot read either is of no use alone.
+                let waits = match self.disk(here) {
+                    Disk::Works => false,
+                    Disk::CannotWrite => {
+                        now < self.gone_since(here.twin()) + self.terms.alone_after
+                    }
+                    Disk::CannotRead => true,
+                };
+                (!waits && self.is_gone(here.twin(), now) && self.outlives_twin(here))
                     .then_some((Mode::Only(here), "a member is gone"))
             }
         }
@@ -680,8 +730,10 @@ impl Keeper {
         if !self.is_current(m, now) {
             return Some((Mode::Down(m), "the serving member is gone"));
         }
+        // Whose disk failed in this life does not come back in it, as if nothing were wrong.
+        let works = self.disk(m.twin()) == Disk::Works;
         let linked = |m: Member| self.registered(m).is_some_and(|r| !r.twin_lost);
-        (self.is_present(m.twin(), now) && linked(m) && linked(m.twin()))
+        (works && self.is_present(m.twin(), now) && linked(m) && linked(m.twin()))
             .then_some((Mode::Recovering(m), "the other member is back"))
     }
 
@@ -699,6 +751,10 @@ impl Keeper {
         }
         if !twin_here || restarted(twin) {
             return Some((Mode::Only(m), "the member that was being filled is gone"));
+        }
+        if self.disk(twin) != Disk::Works {
+            let why = "the disk of the member that was being filled fails";
+            return Some((Mode::Only(m), why));
         }
         if accuses(m) {
             return Some((Mode::Only(m), "the serving member cannot reach the other"));

@@ -14,6 +14,7 @@ struct Bed {
     told: Vec<(Member, PairState)>,
     published: Vec<PairState>,
     refused: usize,
+    disks: [Disk; 2],
 }
 
 fn store(name: &str) -> StoreKey {
@@ -29,6 +30,7 @@ impl Bed {
             told: Vec::new(),
             published: Vec::new(),
             refused: 0,
+            disks: [Disk::Works; 2],
         }
     }
 
@@ -73,11 +75,15 @@ impl Bed {
     fn register(&mut self, member: Member, name: &str, was_serving: bool) -> u64 {
         let connection = self.next_connection;
         self.next_connection += 1;
+        if !was_serving {
+            self.disk(member, Disk::Works);
+        }
         let registration = Registration {
             connection,
             incarnation: if was_serving { 7 } else { connection + 100 },
             store: store(name),
             was_serving,
+            disk: self.disks[member.index()],
         };
         let actions = self.keeper.register(member, registration, self.now);
         self.run(actions);
@@ -97,10 +103,24 @@ impl Bed {
     }
 
     fn beat(&mut self, member: Member, twin_lost: bool) {
+        let said = Said {
+            twin_lost,
+            disk: self.disks[member.index()],
+            ..Said::default()
+        };
+        self.say(member, said);
+    }
+
+    fn say(&mut self, member: Member, said: Said) {
         let state = self.keeper.state_for(member);
         let epoch = state.map_or(Epoch(0), |state| state.epoch);
-        let actions = self.keeper.beat(member, epoch, twin_lost, 0, self.now);
+        let actions = self.keeper.beat(member, epoch, said, self.now);
         self.run(actions);
+    }
+
+    /// What the member says of its disk from its next beat on.
+    fn disk(&mut self, member: Member, disk: Disk) {
+        self.disks[member.index()] = disk;
     }
 
     fn beats(&mut self, members: &[Member]) {
@@ -467,4 +487,81 @@ fn who_has_accused_the_other_and_been_silent_since_is_not_made_the_only_one() {
     bed.now += Duration::from_millis(50);
     bed.register(ONE, "s1", true);
     assert_eq!(bed.keeper.state.mode, Mode::Only(ONE));
+}
+
+#[test]
+fn whose_disk_fails_leaves_the_pair_and_comes_back_in_another_life_only() {
+    for disk in [Disk::CannotWrite, Disk::CannotRead] {
+        let mut bed = Bed::both();
+        bed.disk(ZERO, disk);
+        bed.beat(ZERO, false);
+        assert_eq!(bed.keeper.state.mode, Mode::Only(ONE));
+        assert_eq!(bed.mode(), Mode::Both, "the other one has not stopped yet");
+        bed.beats(&[ZERO, ONE]);
+        assert_eq!(bed.mode(), Mode::Only(ONE));
+        bed.pass(60_000, &[ZERO, ONE]);
+        // A new connection, of the same life, and a new reign.
+        bed.register(ZERO, "s0", true);
+        bed.pass(1_000, &[ZERO, ONE]);
+        assert_eq!(bed.mode(), Mode::Only(ONE));
+        bed.register(ZERO, "s0", false);
+        assert_eq!(bed.mode(), Mode::Recovering(ONE));
+        // It fails again.
+        bed.disk(ZERO, disk);
+        bed.pass(200, &[ZERO, ONE]);
+        assert_eq!(bed.mode(), Mode::Only(ONE));
+        // The last one is never taken out, whatever it says of itself.
+        bed.disk(ONE, disk);
+        bed.pass(60_000, &[ZERO, ONE]);
+        assert_eq!(bed.mode(), Mode::Only(ONE));
+    }
+}
+
+#[test]
+fn of_two_failing_disks_the_better_one_serves() {
+    let mut bed = Bed::both();
+    // Both are found failing by a new reign at once.
+    bed.disks = [Disk::CannotWrite; 2];
+    let mut bed = Bed {
+        keeper: Keeper::new(bed.keeper.state(), Terms::default(), Now::ZERO),
+        disks: bed.disks,
+        ..Bed::new(bed.keeper.state())
+    };
+    bed.register(ZERO, "s0", true);
+    bed.register(ONE, "s1", true);
+    bed.pass(5_000, &[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Both, "what they have is read from both");
+    bed.disk(ONE, Disk::CannotRead);
+    bed.pass(200, &[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+}
+
+#[test]
+fn whose_disk_cannot_be_written_waits_for_its_twin_before_it_serves_alone() {
+    for (disk, serves) in [(Disk::CannotWrite, true), (Disk::CannotRead, false)] {
+        let mut bed = Bed::both();
+        bed.die(ZERO);
+        assert_eq!(bed.mode(), Mode::Only(ONE));
+        let mut bed = Bed::both();
+        bed.disk(ONE, disk);
+        // It dies before anybody knows.
+        let connection = bed.connection(ZERO);
+        let keeper = &mut bed.keeper;
+        keeper.deaf_until = bed.now + Duration::from_millis(1);
+        let actions = keeper.connection_lost(ZERO, connection, true, bed.now);
+        bed.run(actions);
+        bed.pass(9_900, &[ONE]);
+        assert_eq!(bed.mode(), Mode::Both);
+        bed.pass(200, &[ONE]);
+        assert_eq!(bed.mode() == Mode::Only(ONE), serves);
+        // The other one has everything that anybody was told, and who cannot read does not compare.
+        bed.register(ZERO, "s0", false);
+        bed.pass(200, &[ZERO, ONE]);
+        let mode = if serves {
+            Mode::Recovering(ONE)
+        } else {
+            Mode::Only(ZERO)
+        };
+        assert_eq!(bed.mode(), mode);
+    }
 }

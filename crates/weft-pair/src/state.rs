@@ -44,6 +44,38 @@ impl fmt::Display for Mode {
     }
 }
 
+/// What a member knows of its disk, since its process started. Worse is greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Disk {
+    /// It does what it is told.
+    #[default]
+    Works,
+    /// What is there can be read. What is to be written may not come to be there, or not last.
+    CannotWrite,
+    /// Not all of what is there can be read, either.
+    CannotRead,
+}
+
+impl Disk {
+    /// From a message; what a later version may add is no better than the worst.
+    pub fn from_proto(disk: i32) -> Disk {
+        match proto::DiskHealth::try_from(disk) {
+            Ok(proto::DiskHealth::Works) => Disk::Works,
+            Ok(proto::DiskHealth::CannotWrite) => Disk::CannotWrite,
+            Ok(proto::DiskHealth::CannotRead) | Err(_) => Disk::CannotRead,
+        }
+    }
+
+    /// For a message.
+    pub fn to_proto(self) -> proto::DiskHealth {
+        match self {
+            Disk::Works => proto::DiskHealth::Works,
+            Disk::CannotWrite => proto::DiskHealth::CannotWrite,
+            Disk::CannotRead => proto::DiskHealth::CannotRead,
+        }
+    }
+}
+
 /// Names a store by a hash of its id, so that a state stays small and is copied freely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreKey(pub std::num::NonZeroU64);

@@ -14,8 +14,8 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_pair::{
-    Action, Answer, Copied, Course, Keeper, MemberSide, Mode, Now, PairState, Registration, Rule,
-    StoreKey, Terms,
+    Action, Answer, Copied, Course, Disk, Keeper, MemberSide, Mode, Now, PairState, Registration,
+    Rule, Said, StoreKey, Terms,
 };
 use weft_types::{Epoch, FixedSet, Member, PairId};
 use weft_wire::proto::Protocol;
@@ -52,6 +52,8 @@ struct Node {
     link_broke: bool,
     op: Option<Op>,
     cut_off: bool,
+    /// What it has found of its disk in this life.
+    disk: Disk,
     /// States on their way to it, with the connection they were sent over.
     inbox: VecDeque<(u64, Option<PairState>, bool)>,
     /// Ends of connections that the keeper has not seen.
@@ -87,6 +89,7 @@ enum Event {
     StartEmpty(Member),
     Register(Member),
     CutOff(Member),
+    DiskFails(Member),
     CutLink,
     Heal,
     KeeperRestart,
@@ -116,6 +119,7 @@ impl World {
             link_broke: false,
             op: None,
             cut_off: false,
+            disk: Disk::Works,
             inbox: VecDeque::new(),
             ends: VecDeque::new(),
         };
@@ -195,17 +199,19 @@ impl World {
             events.push(Event::Beat(m));
         }
         match &node.op {
-            Some(op) => events.push(match op.on_its_way {
-                Some(true) => Event::Forward(m),
-                Some(false) => Event::Answered(m),
-                None => Event::Answer(m),
-            }),
+            Some(op) => match op.on_its_way {
+                Some(true) if self.is_held_by_twin(m, op) => {}
+                Some(true) => events.push(Event::Forward(m)),
+                Some(false) => events.push(Event::Answered(m)),
+                None => events.push(Event::Answer(m)),
+            },
             None if self.writes_left > 0 && self.may_write(m) => events.push(Event::Write(m)),
             None => {}
         }
         // Comparing needs the block's lock on both members.
         let unlocked = self.nodes.iter().all(|node| node.op.is_none());
-        if node.side.mode() == Some(Mode::Recovering(m)) && self.linked() && unlocked {
+        let works = node.disk < Disk::CannotRead && self.node(m.twin()).disk == Disk::Works;
+        if node.side.mode() == Some(Mode::Recovering(m)) && self.linked() && unlocked && works {
             events.push(Event::Recover(m));
         }
         if self.faults_left > 0 {
@@ -216,7 +222,20 @@ impl World {
             if !node.cut_off {
                 events.push(Event::CutOff(m));
             }
+            if node.disk < Disk::CannotRead {
+                events.push(Event::DiskFails(m));
+            }
         }
+    }
+
+    /// The second copy is at a twin whose disk did not take it: that answers when it knows another state, and
+    /// a leader that is told that it is alone does not wait for that.
+    fn is_held_by_twin(&self, m: Member, op: &Op) -> bool {
+        let (node, twin) = (self.node(m), self.node(m.twin()));
+        self.linked()
+            && twin.disk != Disk::Works
+            && twin.side.epoch() <= op.epoch
+            && node.side.epoch() == op.epoch
     }
 
     /// Two leaders do not write the same block at the same time under one epoch: the block locks
@@ -315,6 +334,7 @@ impl World {
                     incarnation: node.incarnation,
                     store: key(node.store),
                     was_serving: node.registered_before,
+                    disk: node.disk,
                 };
                 let actions = self.keeper.register(m, registration, now);
                 self.run(actions);
@@ -322,6 +342,14 @@ impl World {
             Event::CutOff(m) => {
                 self.faults_left -= 1;
                 self.node_mut(m).cut_off = true;
+            }
+            Event::DiskFails(m) => {
+                self.faults_left -= 1;
+                let disk = &mut self.node_mut(m).disk;
+                *disk = match *disk {
+                    Disk::Works => Disk::CannotWrite,
+                    _ => Disk::CannotRead,
+                };
             }
             Event::CutLink => {
                 self.faults_left -= 1;
@@ -431,7 +459,12 @@ impl World {
         if !self.keeper.is_welcomed(m, connection) {
             return self.leave(m);
         }
-        let actions = self.keeper.beat(m, epoch, lost, 0, now);
+        let said = Said {
+            twin_lost: lost,
+            load: 0,
+            disk: self.node(m).disk,
+        };
+        let actions = self.keeper.beat(m, epoch, said, now);
         let state = self.keeper.state_for(m);
         self.run(actions);
         let Some(state) = state else { return };
@@ -452,8 +485,13 @@ impl World {
         let epoch = node.side.epoch();
         let state = node.side.admits(PairId(0), epoch, now).unwrap();
         let mut course = Course::new(m, &state, Rule::of(Protocol::ServerSync).unwrap());
-        node.data = value;
-        course.own_ended(Copied::Done);
+        course.own_ended(match node.disk {
+            Disk::Works => {
+                node.data = value;
+                Copied::Done
+            }
+            _ => Copied::Fails(5),
+        });
         let mut on_its_way = course.forwards().then_some(true);
         if course.forwards() && (!linked || node.link_broke) {
             node.link_broke = true;
@@ -479,7 +517,7 @@ impl World {
             return;
         }
         let twin = self.node_mut(m.twin());
-        let taken = linked && twin.side.follows(epoch).is_ok();
+        let taken = linked && twin.side.follows(epoch).is_ok() && twin.disk == Disk::Works;
         if taken {
             twin.data = value;
         }
@@ -512,6 +550,8 @@ impl World {
         node.side = MemberSide::new(PairId(0), m, key(node.store));
         node.registered_before = false;
         node.link_broke = false;
+        // An operator has seen to it, or it is not known yet.
+        node.disk = Disk::Works;
     }
 
     fn check(&self) -> Result<(), String> {
@@ -601,6 +641,14 @@ fn comes_to_serve(start: &World) -> bool {
         }
     }
     let serves = |m: Member| world.node(m).side.serves(world.now).is_ok();
+    // One disk fails, and the other one, which has all that was acknowledged, goes on without it.
+    for m in MEMBERS {
+        let (failing, other) = (world.node(m).disk, world.node(m.twin()).disk);
+        let both_may = world.durable.mode == Mode::Both;
+        if both_may && failing != Disk::Works && other == Disk::Works && serves(m.twin()) {
+            return false;
+        }
+    }
     if MEMBERS.into_iter().any(serves) {
         return true;
     }

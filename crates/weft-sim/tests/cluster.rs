@@ -195,3 +195,14 @@ fn the_same_seed_is_the_same_run() {
     let (one, two) = (run(3, &with(3)), run(3, &with(3)));
     assert_eq!((one.digest, one.steps), (two.digest, two.steps));
 }
+
+#[test]
+fn a_disk_that_dies_is_noticed_by_nobody_but_the_operator() {
+    let options = Options {
+        storm: Some(faults::Kind::DiskDies),
+        operations: 60,
+        ..Options::default()
+    };
+    let mut table = Table::new();
+    run_all(&mut table, &options, 31_000..31_012);
+}

@@ -12,6 +12,7 @@
 mod bench;
 mod checkpoint;
 mod config;
+mod descriptors;
 mod dev;
 mod error;
 mod explain;
@@ -121,6 +122,7 @@ fn main() -> ExitCode {
         // People get an error once, in words; not as a log line too.
         _ => "error",
     };
+    descriptors::raise();
     let code = match log::start(level).and_then(|()| run(arguments.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -135,10 +137,10 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Dev(command) => dev::run(command),
-        Command::Meta(command) => server::meta(&command),
-        Command::Data(command) => server::data(&command),
-        Command::Mount(command) => server::mount(&command),
-        Command::Nfs(command) => server::nfs(&command),
+        Command::Meta(command) => descriptors::suffice().and_then(|()| server::meta(&command)),
+        Command::Data(command) => descriptors::suffice().and_then(|()| server::data(&command)),
+        Command::Mount(command) => descriptors::suffice().and_then(|()| server::mount(&command)),
+        Command::Nfs(command) => descriptors::suffice().and_then(|()| server::nfs(&command)),
         Command::Config(command) => config::run(&command),
         Command::Status(command) => block_on(|env| status::run(env, command)),
         Command::Exposure(command) => block_on(|env| exposure::run(env, command)),

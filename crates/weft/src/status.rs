@@ -323,6 +323,9 @@ fn to_text_with(reply: &StatusReply, others: &Others) -> String {
             if member.is_replaced {
                 notes.push("is being replaced: waits for a server with an empty directory".into());
             }
+            if !report.disk_error.is_empty() {
+                notes.push(format!("DISK FAILS: {}", report.disk_error));
+            }
             if report.owed_bytes > 0 {
                 notes.push(owed_in_words(&report));
             }
@@ -413,6 +416,8 @@ fn to_json_with(reply: &StatusReply, others: &Others) -> Value {
             "bytes_read": report.bytes_read,
             "bytes_written": report.bytes_written,
             "bad_blocks": report.bad_blocks,
+            "disk_error": report.disk_error,
+            "reads_of_twin": report.reads_of_twin,
             "healed_blocks": report.healed_blocks,
             "dirty_regions": report.dirty_regions,
             "owed_bytes": report.owed_bytes,

@@ -570,3 +570,21 @@ fn strangers_are_hung_up_on_and_metrics_stand_in_the_operators_table() {
     assert!(status.contains("\"serves\":true"), "{status}");
     dev.end();
 }
+
+#[test]
+fn servers_raise_their_limit_of_open_files_and_do_not_start_with_too_few() {
+    let start = |limits: &str, role: &str| {
+        let line = format!("{limits}; exec \"$0\" {role} --config /nowhere/weft.toml");
+        let output = Command::new("sh").args(["-c", &line, WEFT]).output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    for role in ["meta", "data", "mount", "nfs"] {
+        let few = start("ulimit -n 60", role);
+        assert!(
+            few.contains("60 files open, and needs 256"),
+            "{role}: {few}"
+        );
+        let raised = start("ulimit -Hn 300; ulimit -Sn 60", role);
+        assert!(raised.contains("/nowhere/weft.toml"), "{role}: {raised}");
+    }
+}

@@ -164,7 +164,7 @@ async fn keep_registered(
         incarnation: env.random(),
         store_id: format!("store-{pair}-{member}"),
         last_epoch: state.borrow().epoch,
-        was_serving: false,
+        ..RegisterRequest::default()
     };
     let Ok((reply, _)) = link.call(&register, Payload::none()).await else {
         return;
@@ -176,8 +176,7 @@ async fn keep_registered(
             pair,
             member,
             epoch,
-            report: None,
-            twin_lost: false,
+            ..BeatRequest::default()
         };
         let Ok((reply, _)) = link.call(&beat, Payload::none()).await else {
             return;

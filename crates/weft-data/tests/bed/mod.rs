@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_data::{Server, Settings};
 use weft_env::{Env, Mono};
-use weft_pair::{Action, Keeper, Mode, PairState, Registration, StoreKey, Terms};
+use weft_pair::{Action, Disk, Keeper, Mode, PairState, Registration, Said, StoreKey, Terms};
 use weft_rpc::{CallError, Connection, Handler, Local, Payload, Replier, Request};
 use weft_types::{Epoch, Ino, Member, ObjectId, PairId};
 use weft_wire::proto::{self, Identity, Protocol, identity::Role};
@@ -188,6 +188,7 @@ impl Meta {
                     incarnation: message.incarnation,
                     store: StoreKey::of(&message.store_id),
                     was_serving: message.was_serving,
+                    disk: Disk::from_proto(message.disk),
                 };
                 let actions = self.keeper.borrow_mut().register(member, registration, now);
                 let meta = self.clone();
@@ -217,10 +218,12 @@ impl Meta {
                 }
                 let epoch = Epoch(message.epoch);
                 self.reports.borrow_mut()[member.index()] = message.report.unwrap();
-                let actions =
-                    self.keeper
-                        .borrow_mut()
-                        .beat(member, epoch, message.twin_lost, 0, now);
+                let said = Said {
+                    twin_lost: message.twin_lost,
+                    load: 0,
+                    disk: Disk::from_proto(message.disk),
+                };
+                let actions = self.keeper.borrow_mut().beat(member, epoch, said, now);
                 let state = self.keeper.borrow().state_for(member);
                 let state = state.map(|state| state.to_proto());
                 let reply = proto::BeatReply { state };
@@ -450,6 +453,15 @@ impl Bed {
             }
         }
         panic!("not found");
+    }
+
+    /// The file of an object of a member.
+    #[allow(clippy::disallowed_methods)]
+    pub fn file(&self, member: Member, object: ObjectId) -> PathBuf {
+        let objects = self.dir(member).join("objects");
+        let subs = std::fs::read_dir(objects).unwrap();
+        let files = subs.map(|sub| sub.unwrap().path().join(object.to_string()));
+        files.into_iter().find(|file| file.exists()).unwrap()
     }
 
     pub fn server(&self, member: Member) -> &Server {

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_env::Mono;
 use weft_namespace::State;
-use weft_pair::{Action, Mode, PairState, Registration, StoreKey};
+use weft_pair::{Action, Disk, Mode, PairState, Registration, Said, StoreKey};
 use weft_rpc::{Connection, Payload, Replier};
 use weft_types::{Epoch, Member, PairId};
 use weft_wire::Failed;
@@ -247,6 +247,7 @@ fn register(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number
         incarnation: link.request.incarnation,
         store: StoreKey::of(&link.request.store_id),
         was_serving: link.request.was_serving,
+        disk: Disk::from_proto(link.request.disk),
     };
     let Some(keeper) = &mut pair.keeper else {
         return;
@@ -463,7 +464,12 @@ pub(crate) fn on_beat(
     }
     let report = request.report.unwrap_or_default();
     let epoch = Epoch(request.epoch);
-    let actions = keeper.beat(member, epoch, request.twin_lost, report.load, since(now));
+    let said = Said {
+        twin_lost: request.twin_lost,
+        load: report.load,
+        disk: Disk::from_proto(request.disk),
+    };
+    let actions = keeper.beat(member, epoch, said, since(now));
     let state = keeper.state_for(member).map(|state| state.to_proto());
     replier.send::<BeatRequest>(&BeatReply { state }, Payload::none());
     if let Some(link) = core.pairs.links.get_mut(&number) {

@@ -403,8 +403,7 @@ impl Member {
             address: format!("127.0.0.1:{}", 9000 + pair * 2 + member),
             incarnation: env.random(),
             store_id: store.into(),
-            last_epoch: 0,
-            was_serving: false,
+            ..RegisterRequest::default()
         };
         let twin_lost = Rc::new(Cell::new(false));
         let beating = {
@@ -427,6 +426,7 @@ impl Member {
                             ..Default::default()
                         }),
                         twin_lost: twin_lost.get(),
+                        ..BeatRequest::default()
                     };
                     let Ok((reply, _)) = connection.call(&beat, Payload::none()).await else {
                         return;

@@ -1,7 +1,7 @@
 //! The objects of a directory by name: finding, making, opening, removing, syncing them.
 
 use super::{Object, Objects};
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::lru::Lru;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -12,9 +12,10 @@ use tokio::sync::OnceCell;
 use weft_env::{Env, OpenMode};
 use weft_types::{Ino, ObjectId};
 
-/// Object files kept open. Half of the 1024 descriptors that a process may have by default, so that
-/// connections and logs find theirs.
+/// Object files kept open, at most. More would not be faster.
 const OPEN_FILES: usize = 512;
+/// And this part of what the process may have open, so that connections and logs find theirs.
+const OPEN_FILES_SHARE: usize = 2;
 /// Checksum pages kept in memory: 64 MiB at most, for 32 GiB of data under them.
 const PAGES: usize = 16384;
 /// Sub-directories that objects are spread over.
@@ -33,6 +34,14 @@ fn parse_name(name: &str) -> Option<ObjectId> {
         generation: generation.parse().ok()?,
     };
     (id.to_string() == name).then_some(id)
+}
+
+fn is_not_there(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
+fn is_read_only(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EROFS)
 }
 
 impl Objects {
@@ -62,14 +71,16 @@ impl Objects {
                 }
             }
         }
+        let open_files = (env.files_max() / OPEN_FILES_SHARE).min(OPEN_FILES);
         Ok(Objects {
             env,
             dir,
             index: RefCell::new(index),
-            open: RefCell::new(Lru::new(OPEN_FILES)),
+            open: RefCell::new(Lru::new(open_files)),
             groups: RefCell::new(Lru::new(PAGES)),
             unsynced_dirs: RefCell::new((0..=u8::MAX).map(|number| (number, 0)).collect()),
             name_changes: Cell::new(0),
+            sync_failed: Cell::new(false),
         })
     }
 
@@ -108,17 +119,35 @@ impl Objects {
         if !self.contains(id) {
             return Ok(None);
         }
-        self.opened(id, OpenMode::Write).await.map(Some)
+        match self.opened(id, OpenMode::Write).await {
+            Err(error) if is_not_there(&error) => {
+                self.is_gone(id);
+                Ok(None)
+            }
+            opened => opened.map(Some),
+        }
+    }
+
+    /// Somebody else has removed the object's file: there is no such object any more.
+    fn is_gone(&self, id: ObjectId) {
+        let made_anew = self.open.borrow_mut().get(&id);
+        if made_anew.is_some_and(|object| object.file.initialized()) {
+            return;
+        }
+        tracing::error!(object = %id, "somebody has removed an object's file");
+        self.open.borrow_mut().remove(&id);
+        self.groups
+            .borrow_mut()
+            .remove_range((id, 0)..=(id, u64::MAX));
+        self.index.borrow_mut().remove(&id);
     }
 
     /// The object, made if it is not there.
     pub async fn existing_or_new(&self, id: ObjectId) -> Result<Rc<Object>> {
-        let mode = if self.contains(id) {
-            OpenMode::Write
-        } else {
-            OpenMode::Create
-        };
-        self.opened(id, mode).await
+        match self.existing(id).await? {
+            Some(object) => Ok(object),
+            None => self.opened(id, OpenMode::Create).await,
+        }
     }
 
     async fn opened(&self, id: ObjectId, mode: OpenMode) -> Result<Rc<Object>> {
@@ -134,7 +163,19 @@ impl Objects {
         });
         let open = async {
             let path = self.path(id);
-            let file = self.env.open(&path, mode).await.context("open", &path)?;
+            let opened = match self.env.open(&path, mode).await {
+                // A file system that has given up writing can still be read.
+                Err(error) if mode == OpenMode::Write && is_read_only(&error) => {
+                    self.env.open(&path, OpenMode::Read).await
+                }
+                opened => opened,
+            };
+            let doing = if mode == OpenMode::Create {
+                "make"
+            } else {
+                "open"
+            };
+            let file = opened.context(doing, &path)?;
             object.physical.set(file.len().context("stat", &path)?);
             if mode == OpenMode::Create {
                 self.index.borrow_mut().insert(id);
@@ -169,9 +210,10 @@ impl Objects {
 
     /// Makes the object, and that it is there (or is not), survive a power cut.
     pub async fn sync(&self, id: ObjectId) -> Result<()> {
+        self.can_sync()?;
         if let Some(object) = self.existing(id).await? {
             let synced = object.file().sync_data().await;
-            self.io("sync", &object, synced)?;
+            self.synced(self.io("sync", &object, synced))?;
         }
         self.sync_names_in(fan_out(id)).await
     }
@@ -185,9 +227,10 @@ impl Objects {
     pub async fn sync_names_in(&self, number: u8) -> Result<()> {
         let unsynced = self.unsynced_dirs.borrow().get(&number).copied();
         if let Some(change) = unsynced {
+            self.can_sync()?;
             let sub = self.dir.join(format!("{number:02x}"));
             let synced = self.env.sync_dir(&sub).await;
-            synced.context("sync", &sub)?;
+            self.synced(synced.context("sync", &sub))?;
             // Another sync may wait for this directory too, and names may have come meanwhile: only
             // what was there when the sync began is known to be stable.
             let mut unsynced = self.unsynced_dirs.borrow_mut();

@@ -46,6 +46,10 @@ pub struct DiskFaults {
     pub write_error_ppm: u32,
     /// Syncs that fail with EIO: what they should have made durable never will be.
     pub sync_error_ppm: u32,
+    /// What every read fails with.
+    pub reads_fail: Option<i32>,
+    /// What every change fails with: writes and syncs, names, cuts and holes.
+    pub changes_fail: Option<i32>,
     /// Nanoseconds of a read that the page cache does not have (one in four).
     pub read_nanos: Range<u64>,
     /// Nanoseconds of a write into the page cache.
@@ -61,6 +65,8 @@ impl Default for DiskFaults {
             read_error_ppm: 0,
             write_error_ppm: 0,
             sync_error_ppm: 0,
+            reads_fail: None,
+            changes_fail: None,
             read_nanos: 50_000..300_000,
             write_nanos: 3_000..60_000,
             sync_nanos: 200_000..4_000_000,
@@ -253,6 +259,7 @@ impl Disks {
         self.with(node, DiskState::begin_change);
         let path = path.to_owned();
         after(inner, node, life, pause, move |disk, _| {
+            disk.works_for_changes()?;
             if disk.faulty.chance(disk.faults.sync_error_ppm) {
                 return Err(eio());
             }

@@ -158,6 +158,7 @@ impl SimFile {
             self.life,
             pause,
             move |disk, _| {
+                disk.works_for_reads()?;
                 if disk.faulty.chance(disk.faults.read_error_ppm) {
                     return Err(eio());
                 }
@@ -192,11 +193,12 @@ impl SimFile {
             self.life,
             pause,
             move |disk, _| {
-                let failed = disk.faulty.chance(disk.faults.sync_error_ppm);
+                let broken = disk.works_for_changes();
+                let failed = broken.is_err() || disk.faulty.chance(disk.faults.sync_error_ppm);
                 let file = disk.files.get_mut(&id).ok_or_else(eio)?;
                 if failed {
                     file.lost.extend(pages.into_keys());
-                    return Err(eio());
+                    return Err(broken.err().unwrap_or_else(eio));
                 }
                 if file.synced > number {
                     return Ok(());

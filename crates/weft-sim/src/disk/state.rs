@@ -43,6 +43,13 @@ pub(super) enum Turn {
     Late,
 }
 
+fn fails_with(errno: Option<i32>) -> io::Result<()> {
+    match errno {
+        Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        None => Ok(()),
+    }
+}
+
 pub(super) struct DiskState {
     pub(super) files: BTreeMap<u64, FileState>,
     pub(super) names: BTreeMap<PathBuf, Entry>,
@@ -86,12 +93,28 @@ impl DiskState {
         Turn::Stops
     }
 
+    /// # Errors
+    /// What every change fails with.
+    pub(super) fn works_for_changes(&self) -> io::Result<()> {
+        fails_with(self.faults.changes_fail)
+    }
+
+    /// # Errors
+    /// What every read fails with.
+    pub(super) fn works_for_reads(&self) -> io::Result<()> {
+        fails_with(self.faults.reads_fail)
+    }
+
     /// A change that is made at once, as a whole or not at all.
     pub(super) fn change_at_once<T>(
         &mut self,
         change: impl FnOnce(&mut DiskState) -> io::Result<T>,
     ) -> io::Result<T> {
-        match self.begin_change() {
+        let turn = self.begin_change();
+        if turn == Turn::Works {
+            self.works_for_changes()?;
+        }
+        match turn {
             Turn::Works => change(self),
             Turn::Stops => {
                 if self.rng.once_in(2) {
@@ -227,6 +250,7 @@ impl DiskState {
         };
         let room = self.add_pages_for(write.file, write.offset, &write.data);
         let failed = match room {
+            _ if self.works_for_changes().is_err() => self.works_for_changes().err(),
             Err(full) => Some(full),
             Ok(()) if self.faulty.chance(self.faults.write_error_ppm) => Some(eio()),
             Ok(()) => None,

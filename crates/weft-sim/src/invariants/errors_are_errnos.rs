@@ -14,6 +14,16 @@ const DISK_FAILS: &[Kind] = &[Kind::DiskError, Kind::BitFlip];
 /// The service refuses with whatever it pleases.
 const REFUSALS: &[Kind] = &[Kind::Refusals];
 
+/// Faults by which a member is out of reach though it works: then the other one, whose disk has died, may be
+/// the only one that serves.
+const OUT_OF_REACH: &[Kind] = &[
+    Kind::Cut,
+    Kind::OneWayCut,
+    Kind::Slow,
+    Kind::DataPause,
+    Kind::DataCut,
+];
+
 /// Faults by which the answer to the release of a file is lost, and its writer does not know that the
 /// inode is gone.
 const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
@@ -69,13 +79,9 @@ fn judge(
                 let reads = record.op.inode() == Some(*ino) || source == Some(*ino);
                 reads && *at <= error.at
             });
-            if is_lost
-                || lost_session
-                || before(DISK_FAILS)
-                || before(REFUSALS)
-                || gave_up
-                || is_gone
-            {
+            let no_disk_left = before(&[Kind::DiskDies]) && before(OUT_OF_REACH);
+            let disk_fails = before(DISK_FAILS) || no_disk_left;
+            if is_lost || lost_session || disk_fails || before(REFUSALS) || gave_up || is_gone {
                 Ok(())
             } else {
                 Err("no disk failed, the session was not lost, and it did not wait its patience")
@@ -233,6 +239,10 @@ mod tests {
         assert!(judged(read(), libc::EIO, 1, &[fault(Kind::BitFlip, 2)]).is_ok());
         assert!(judged(read(), libc::EIO, 1, &[fault(Kind::BitFlip, 7)]).is_err());
         assert!(judged(read(), libc::EIO, 1, &[fault(Kind::DataKill, 2)]).is_err());
+        // A twin whose disk works is there.
+        let dies = fault(Kind::DiskDies, 1);
+        assert!(judged(read(), libc::EIO, 1, &[dies]).is_err());
+        assert!(judged(read(), libc::EIO, 1, &[dies, fault(Kind::Cut, 2)]).is_ok());
         let fsync = || Op::Fsync {
             ino: 2,
             data_only: false,

@@ -32,12 +32,14 @@ const CONNECTION_ENDS: &[Kind] = &[
     Kind::DataCut,
     Kind::Wipe,
 ];
-const DISKS: &[Kind] = &[Kind::DiskFull, Kind::DiskError];
+const DISKS: &[Kind] = &[Kind::DiskFull, Kind::DiskError, Kind::DiskDies];
+const FAILING: &[Kind] = &[Kind::DiskError, Kind::DiskDies];
 const BAD_BLOCKS: &[Kind] = &[
     Kind::BitFlip,
     Kind::DiskError,
     Kind::DiskFull,
     Kind::DataPower,
+    Kind::DiskDies,
 ];
 const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
 const REFUSALS: &[Kind] = &[Kind::Refusals];
@@ -88,6 +90,8 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("bad blocks were not healed", DISKS),
     ("written bytes are lost", DISKS),
     ("write-back for a revocation failed", DISKS),
+    // Its member leaves the pair.
+    ("the disk fails", FAILING),
     // No room for what a new store holds, or its disk fails as it is opened.
     ("a server could not be started", DISKS),
     // Written in part, or turned over by a disk; the twin has the block.

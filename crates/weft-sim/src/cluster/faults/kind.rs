@@ -34,6 +34,7 @@ pub enum Kind {
     MetaWipe,
     Coordinator,
     Refusals,
+    DiskDies,
 }
 
 /// The kinds that there are with one metadata server.
@@ -74,7 +75,7 @@ pub const GROUP_KINDS: &[Kind] = &[
 ];
 
 /// Kinds that no seed draws, or those that are kept would mean something else: for storms.
-pub const STORM_KINDS: &[Kind] = &[Kind::Refusals];
+pub const STORM_KINDS: &[Kind] = &[Kind::Refusals, Kind::DiskDies];
 
 /// The kinds that there are with so many metadata servers.
 pub fn all(members: u32) -> impl Iterator<Item = Kind> {
@@ -84,7 +85,7 @@ pub fn all(members: u32) -> impl Iterator<Item = Kind> {
 
 impl Kind {
     pub(super) fn is_of_data(self) -> bool {
-        (Kind::DataKill..=Kind::BitFlip).contains(&self)
+        (Kind::DataKill..=Kind::BitFlip).contains(&self) || self == Kind::DiskDies
     }
 
     /// Of metadata servers, or what they need.
@@ -102,7 +103,7 @@ impl Kind {
 
     /// The weak member has bad blocks, or may have: its twin must be there.
     pub(super) fn needs_twin(self) -> bool {
-        matches!(self, Kind::BitFlip | Kind::DiskError)
+        matches!(self, Kind::BitFlip | Kind::DiskError | Kind::DiskDies)
     }
 
     /// The kind that is called this in code, as in the line that says how to see a run again.
@@ -148,6 +149,7 @@ impl Kind {
             Kind::MetaWipe => "meta new disk",
             Kind::Coordinator => "coordinator",
             Kind::Refusals => "refusals",
+            Kind::DiskDies => "disk dies",
         }
     }
 }

@@ -37,6 +37,7 @@ enum End {
     ResumeData(usize, usize),
     Reconnect(String),
     Room(usize, usize),
+    /// Nobody believes that the disk works again before the server is started anew.
     Sound(usize, usize),
     Thaw(usize, usize),
     NoRefusals,
@@ -312,6 +313,8 @@ impl<'a> Faults<'a> {
                 let disk = cluster.data[pair][member].disk();
                 disk.set_faults(DiskFaults::default());
                 self.pairs[pair].disks -= 1;
+                // What it found of the disk stays for the life of the process.
+                cluster.start_data(pair, member);
             }
             End::Thaw(pair, member) => {
                 cluster.data[pair][member].disk().set_hung(false);
@@ -332,7 +335,7 @@ impl<'a> Faults<'a> {
         let trouble = &self.pairs[pair];
         let takes_data = matches!(
             kind,
-            Kind::DataPower | Kind::Wipe | Kind::BitFlip | Kind::DiskError
+            Kind::DataPower | Kind::Wipe | Kind::BitFlip | Kind::DiskError | Kind::DiskDies
         );
         let only_weak =
             takes_data || trouble.spare_twin || self.kinds.iter().any(|kind| kind.needs_twin());
@@ -375,6 +378,13 @@ impl<'a> Faults<'a> {
             Kind::DiskError => {
                 node.disk().set_faults(failing(&mut self.rng));
                 self.pairs[pair].disks += 1;
+                Some(End::Sound(pair, member))
+            }
+            Kind::DiskDies => {
+                // What only this member could read afterwards, nobody could.
+                self.pairs[pair].spare_twin = true;
+                self.pairs[pair].disks += 1;
+                node.disk().set_faults(dead(&mut self.rng));
                 Some(End::Sound(pair, member))
             }
             Kind::DiskHang => {
@@ -440,6 +450,21 @@ fn all_nodes(cluster: &Cluster) -> Vec<String> {
 fn rejoin(cluster: &Cluster, name: &str) {
     for other in all_nodes(cluster).iter().filter(|other| *other != name) {
         cluster.world.net().heal_between(name, other);
+    }
+}
+
+/// A disk that fails for good.
+fn dead(rng: &mut Rng) -> DiskFaults {
+    let errno = [libc::EIO, libc::EROFS][rng.below(2) as usize];
+    let (reads, changes) = match rng.below(3) {
+        0 => (true, false),
+        1 => (false, true),
+        _ => (true, true),
+    };
+    DiskFaults {
+        reads_fail: reads.then_some(libc::EIO),
+        changes_fail: changes.then_some(errno),
+        ..DiskFaults::default()
     }
 }
 
