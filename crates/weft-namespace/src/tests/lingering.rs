@@ -75,6 +75,29 @@ fn who_holds_what_lingers_keeps_it() {
 }
 
 #[test]
+fn what_a_writer_owes_of_what_lingers_is_there_for_who_claims_it() {
+    let mut w = World::new();
+    let session = w.session;
+    let f = w.file(&root(), ROOT_INO, "f", 0o600);
+    lingering(&mut w, session, unlink(ROOT_INO, "f"));
+    let owed = Op::Setattr(proto::Setattr {
+        ino: f.0,
+        size: Some(5),
+        owed: true,
+        ..proto::Setattr::default()
+    });
+    w.ok(&root(), owed);
+    let asked = Op::Setattr(proto::Setattr {
+        ino: f.0,
+        size: Some(7),
+        ..proto::Setattr::default()
+    });
+    assert_eq!(w.fails(&root(), asked), Errno::ESTALE);
+    w.ok(&root(), orphan(f, session));
+    assert_eq!(w.state.inode(f).unwrap().attr.unwrap().size, 5);
+}
+
+#[test]
 fn directories_and_entries_of_before_leave_nothing_lingering() {
     let mut w = World::new();
     let session = w.session;
