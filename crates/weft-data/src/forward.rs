@@ -265,21 +265,19 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
             node.marks.compared_by_twin(&run);
             let sums = node.store.checksums(object, message.region).await;
             let sums = sums.map_err(|error| node.store_failed(error))?;
-            Ok((sums, node.marks.is_unconfirmed(&run), run.regions.end))
+            Ok(proto::ChecksumsReply {
+                checksums: sums.checksums,
+                length: sums.length,
+                exists: sums.exists,
+                unconfirmed: node.marks.is_unconfirmed(&run),
+                holes_until: run.regions.end,
+                changing: node.marks.is_changing(&run),
+            })
         };
         match summed.await {
-            Ok((sums, unconfirmed, holes_until)) => {
-                let reply = proto::ChecksumsReply {
-                    checksums: sums.checksums,
-                    length: sums.length,
-                    exists: sums.exists,
-                    unconfirmed,
-                    holes_until,
-                };
-                request
-                    .replier
-                    .send::<proto::ChecksumsRequest>(&reply, Payload::none());
-            }
+            Ok(reply) => request
+                .replier
+                .send::<proto::ChecksumsRequest>(&reply, Payload::none()),
             Err(failed) => request.replier.fail(failed),
         }
     });

@@ -148,6 +148,7 @@ async fn take(
     let manner = Manner {
         truth: node.me.twin(),
         carefully: true,
+        still: true,
         clear: false,
     };
     let mut differed = false;

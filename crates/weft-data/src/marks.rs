@@ -372,6 +372,14 @@ impl Marks {
         entries.any(|(_, entry)| !entry.unconfirmed.is_empty())
     }
 
+    /// Operations are in progress somewhere here. If the caller holds the lock, they have given way to it, and may have
+    /// made one copy.
+    pub fn is_changing(&self, run: &Run) -> bool {
+        let inner = self.0.borrow();
+        let mut entries = inner.regions.within(run);
+        entries.any(|(_, entry)| entry.running > 0)
+    }
+
     /// What clients have written here and not said to be on both.
     pub fn unsure(&self) -> Vec<Unsure> {
         let inner = self.0.borrow();

@@ -266,6 +266,7 @@ pub(crate) fn on_checksums(node: &Rc<Node>, request: Request) {
                     exists: sums.exists,
                     unconfirmed: false,
                     holes_until: 0,
+                    changing: false,
                 };
                 request
                     .replier

@@ -39,7 +39,7 @@ pub(crate) enum Unsettled {
     Bad,
     /// The objects have different lengths: the lock of the whole object is needed.
     NeedsWhole,
-    /// The twin's copy changed since it was compared.
+    /// The twin's copy changed since it was compared, or is being changed.
     Again,
     /// A client that sends both copies itself is at it.
     Unconfirmed,
@@ -83,6 +83,8 @@ pub(crate) struct Manner {
     /// Clients may send copies to the twin that this member does not see: nothing is overwritten
     /// that was not compared, and nothing that a client has not said to be on both.
     pub carefully: bool,
+    /// A change that has given way, and has made one copy, comes first: what then differs is nobody's doing.
+    pub still: bool,
     /// Take the region out of both modified lists as well; it is made stable for that.
     pub clear: bool,
 }
@@ -92,6 +94,7 @@ pub(crate) fn from_here(node: &Node) -> Manner {
     Manner {
         truth: node.me,
         carefully: false,
+        still: false,
         clear: false,
     }
 }
@@ -180,6 +183,7 @@ pub(crate) async fn settle_quiet(node: &Rc<Node>, epoch: Epoch, run: Run) {
     let manner = Manner {
         truth: node.me,
         carefully: true,
+        still: false,
         clear: true,
     };
     settle_all(node, epoch, run, manner).await;
@@ -214,6 +218,9 @@ async fn compare(
     let (theirs, _) = theirs?;
     if manner.carefully && theirs.unconfirmed {
         return Err(Unsettled::Unconfirmed);
+    }
+    if manner.still && (theirs.changing || node.marks.is_changing(run)) {
+        return Err(Unsettled::Again);
     }
     let mut compared = Compared {
         bytes: ours.checksums.len().max(theirs.checksums.len()) as u64 * BLOCK_BYTES,

@@ -46,6 +46,7 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
                     exists: sums.exists,
                     unconfirmed: false,
                     holes_until: 0,
+                    changing: false,
                 };
                 request
                     .replier

@@ -820,6 +820,7 @@ async fn conclude(
                 let manner = Manner {
                     truth,
                     carefully: false,
+                    still: false,
                     clear: false,
                 };
                 for run in runs {
