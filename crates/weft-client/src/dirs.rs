@@ -97,7 +97,8 @@ impl Core {
             // One that has gone, or cannot be asked for, is a name.
             let known = self.known_here(entry.ino).await.ok();
             // What is spread has attributes in many places: they are asked for when they are wanted.
-            let whole = known.filter(|(_, known)| known.attr.shards == 0);
+            // What has lost its name meanwhile is not what the entry is of.
+            let whole = known.filter(|(_, known)| known.attr.shards == 0 && known.attr.nlink > 0);
             entry.known = whole.map(|(_, known)| known);
             entry.name_leased = self.keeps_name(dir, &entry.name, entry.ino);
         });

@@ -112,7 +112,12 @@ impl Core {
                 Named::Here(found) => return Ok(found),
                 Named::Elsewhere(ino) => ino,
             };
-            match self.known(ino).await {
+            // What is kept without a name is not what the name stands for.
+            let known = match self.known(ino).await {
+                Ok((_, known)) if known.attr.nlink == 0 => Err(Errno(libc::ESTALE)),
+                answer => answer,
+            };
+            match known {
                 Ok((_, known)) => {
                     // While its group was asked the name may have been asked back.
                     let name_leased = self.keeps_name(parent, name, ino);
