@@ -141,6 +141,22 @@ impl Supervisor {
         Ok(servers.filter(is_removed).collect())
     }
 
+    /// A server that was removed would answer for a moment, and end. With an empty directory it waits to be let in.
+    async fn refuse_removed(&self, name: Name) -> Result<()> {
+        let Name::Meta(group, _) = name else {
+            return Ok(());
+        };
+        let store = name.place(&self.directory).store;
+        let has_store = fs::read_dir(&store).is_ok_and(|mut entries| entries.next().is_some());
+        if !has_store || !self.removed_members().await?.contains(&name) {
+            return Ok(());
+        }
+        Err(Error::Failed(format!(
+            "{name} was removed from group {group}: to let it in again, empty {}, start it, and say `weft group add`",
+            store.display()
+        )))
+    }
+
     /// The next process that ends without having been asked to; handles the others.
     pub async fn next_unexpected_end(&mut self) -> (Name, String) {
         loop {
@@ -389,6 +405,7 @@ impl Supervisor {
                 if let Some(State::Running { pid, .. }) = self.states.get(&name) {
                     return Err(Error::Usage(format!("{name} runs already (pid {pid})")));
                 }
+                self.refuse_removed(name).await?;
                 self.spawn(name)?;
                 self.wait_serving(name).await?;
                 let pid = self.pid(name)?;
