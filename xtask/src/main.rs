@@ -58,29 +58,7 @@ enum Chore {
     /// Runs pynfs, the protocol's test suite, against a gateway
     Pynfs(pynfs::Pynfs),
     /// Replays one simulated cluster: prints its log, and why it failed if it did.
-    Sim {
-        /// The seed.
-        #[arg(long)]
-        seed: u64,
-        /// Groups of metadata servers.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
-        groups: u32,
-        /// Metadata servers of each group.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
-        members: u32,
-        /// Slots go from group to group all the time.
-        #[arg(long)]
-        slots: bool,
-        /// Clients have directories spread.
-        #[arg(long)]
-        spread: bool,
-        /// Most of the clients are mounts, with a model of the kernel.
-        #[arg(long)]
-        mounts: bool,
-        /// Only this kind of fault, all the time.
-        #[arg(long)]
-        storm: Option<String>,
-    },
+    Sim(sim::Replay),
     /// A cluster in which every process has its own network name space, address and link rate.
     /// As root.
     Testbed(testbed::TestbedCommand),
@@ -113,18 +91,7 @@ fn main() -> ExitCode {
         Chore::Fix => ci::fix(),
         Chore::Guests(arguments) => guests::guests(&arguments),
         Chore::Pynfs(arguments) => pynfs::pynfs(&arguments),
-        Chore::Sim {
-            seed,
-            groups,
-            members,
-            slots,
-            spread,
-            mounts,
-            storm,
-        } => {
-            let of = (slots, spread, mounts);
-            sim::replay(seed, (groups, members), of, storm.as_deref())
-        }
+        Chore::Sim(arguments) => sim::replay(&arguments),
         Chore::Soak {
             minutes,
             groups,

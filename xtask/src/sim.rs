@@ -16,25 +16,57 @@ const SERVERS: [(u32, u32); 8] = [
     (1, 5),
 ];
 
-/// Runs one seed and prints what its servers logged.
-pub fn replay(
+/// One simulated cluster.
+#[derive(clap::Args)]
+pub struct Replay {
+    /// The seed.
+    #[arg(long)]
     seed: u64,
-    (groups, members): (u32, u32),
-    (slots, spread, mounts): (bool, bool, bool),
-    storm: Option<&str>,
-) -> Outcome {
-    let storm = match storm.map(|name| Fault::called(name).ok_or(name)) {
+    /// Groups of metadata servers.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
+    groups: u32,
+    /// Metadata servers of each group.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
+    members: u32,
+    /// Slots go from group to group all the time.
+    #[arg(long)]
+    slots: bool,
+    /// Clients have directories spread.
+    #[arg(long)]
+    spread: bool,
+    /// Most of the clients are mounts, with a model of the kernel.
+    #[arg(long)]
+    mounts: bool,
+    /// No faults.
+    #[arg(long, conflicts_with = "storm")]
+    calm: bool,
+    /// Only this kind of fault, all the time.
+    #[arg(long)]
+    storm: Option<String>,
+    /// Log lines of this level and graver: error, warn, info, debug or trace. The last 20,000 are shown.
+    #[arg(long, default_value = "info")]
+    level: String,
+}
+
+/// Runs one seed and prints what its servers logged.
+pub fn replay(told: &Replay) -> Outcome {
+    let storm = match told.storm.as_deref().map(|it| Fault::called(it).ok_or(it)) {
         None => None,
         Some(Ok(kind)) => Some(kind),
         Some(Err(name)) => return Err(format!("there is no kind of fault called {name}")),
     };
+    let level = told.level.parse();
+    let level = level.map_err(|_| format!("there is no level called {}", told.level))?;
+    let seed = told.seed;
     let options = Options {
         storm,
-        groups,
-        members,
-        slots,
-        spread,
-        mounts,
+        level,
+        kinds: told.calm.then(Vec::new),
+        groups: told.groups,
+        members: told.members,
+        slots: told.slots,
+        spread: told.spread,
+        mounts: told.mounts,
         ..Options::default()
     };
     let report = run(seed, &options);

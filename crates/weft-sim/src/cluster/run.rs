@@ -167,33 +167,9 @@ pub fn run(seed: u64, options: &Options) -> Report {
         Ok(Err(why)) => Some(why),
         Err(panic) => Some(format!("panic: {}", message(&*panic))),
     };
-    let storm = options
-        .storm
-        .map_or(String::new(), |kind| format!(" --storm {kind:?}"));
-    let groups = match options.groups {
-        1 => String::new(),
-        groups => format!(" --groups {groups}"),
-    };
-    let members = match options.members {
-        1 => String::new(),
-        members => format!(" --members {members}"),
-    };
-    let slots = match options.slots {
-        false => "",
-        true => " --slots",
-    };
-    let spread = match options.spread {
-        false => "",
-        true => " --spread",
-    };
-    let mounts = match options.mounts {
-        false => "",
-        true => " --mounts",
-    };
     let failure = failure.map(|why| {
-        format!(
-            "{why}\nto see it again: cargo xtask sim --seed {seed}{groups}{members}{slots}{spread}{mounts}{storm}"
-        )
+        let options = arguments(options);
+        format!("{why}\nto see it again: cargo xtask sim --seed {seed}{options}")
     });
     let progress = progress.take();
     Report {
@@ -512,4 +488,25 @@ async fn read_all(cluster: &Rc<Cluster>) -> Result<ClientId, String> {
 /// For reports: the reference's state at the end.
 pub fn describe(state: &model::State) -> String {
     state.describe()
+}
+
+/// What `cargo xtask sim` is to be told besides the seed.
+fn arguments(options: &Options) -> String {
+    let mut told = String::new();
+    let mut tell = |is_told: bool, argument: String| {
+        if is_told {
+            told = format!("{told} --{argument}");
+        }
+    };
+    tell(options.groups != 1, format!("groups {}", options.groups));
+    tell(options.members != 1, format!("members {}", options.members));
+    tell(options.slots, "slots".into());
+    tell(options.spread, "spread".into());
+    tell(options.mounts, "mounts".into());
+    let is_calm = options.kinds.as_ref().is_some_and(Vec::is_empty);
+    tell(is_calm, "calm".into());
+    if let Some(kind) = options.storm {
+        tell(true, format!("storm {kind:?}"));
+    }
+    told
 }
