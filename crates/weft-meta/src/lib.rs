@@ -10,6 +10,7 @@
 mod changes;
 mod checkpoints;
 mod committer;
+mod contention;
 mod crash_points;
 mod dealing;
 mod deletions;

@@ -6,6 +6,7 @@
 
 use crate::checkpoints::{self, Checkpointing};
 use crate::committer::{self, Commits};
+use crate::contention::Contention;
 use crate::dealing::{self, Dealing};
 use crate::jobs::Jobs;
 use crate::leases::{LEASES_MAX, Leases};
@@ -77,6 +78,7 @@ pub(crate) struct Core {
     pub epoch: Epoch,
     pub commits: Commits,
     pub leases: Leases,
+    pub contention: Contention,
     pub parking: Parking,
     /// Which bytes each session has of the files that several write.
     pub ranges: Ranges,
@@ -153,6 +155,7 @@ impl Meta {
             state,
             epoch,
             dealing: Dealing::default(),
+            contention: Contention::default(),
             leases: Leases::new(epoch.0 << SEQ_EPOCH_SHIFT, LEASES_MAX),
             parking: Parking::default(),
             ranges: Ranges::default(),

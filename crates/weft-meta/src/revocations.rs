@@ -414,6 +414,9 @@ impl Meta {
             .begin_revocation(ino, session, ask, unlinking, now);
         if is_new {
             core.metrics.revocations.inc();
+            if core.state.is_directory(ino) {
+                core.contention.loses(ino, session, now);
+            }
             self.send_revocation(core, ino, session);
         }
         is_new
@@ -674,6 +677,7 @@ impl Meta {
                 LeaseMode::LeaseShared,
                 core.leases.grant_shared(ino, session),
             ),
+            false if core.contention.pauses(ino, session, self.env.now()) => return None,
             false => (LeaseMode::LeaseRead, core.leases.grant(ino, session)),
         };
         tracing::trace!(%session, %ino, ?mode, seq, "lease");

@@ -332,6 +332,11 @@ impl State {
         inode.is_some_and(|inode| inode.nlink > 0 || is_held())
     }
 
+    /// It is a directory, here or at another group that has told of it.
+    pub fn is_directory(&self, ino: Ino) -> bool {
+        self.kind_of(ino) == Some(proto::FileKind::Directory)
+    }
+
     /// All open sessions of this group, in order.
     pub fn sessions(&self) -> impl Iterator<Item = SessionSummary> + '_ {
         let own = self.sessions.iter();

@@ -7,8 +7,8 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use weft_types::{Ino, TransactionId};
 use weft_wire::proto::part::Part as Kind;
 use weft_wire::proto::{
-    FileKind, SlotRange, SurveyNamesReply, SurveyedEntries, SurveyedInode, SurveyedName,
-    SurveyedPlace, SurveyedSight,
+    SlotRange, SurveyNamesReply, SurveyedEntries, SurveyedInode, SurveyedName, SurveyedPlace,
+    SurveyedSight,
 };
 
 /// Bytes of names after which a page of them ends.
@@ -147,10 +147,6 @@ impl State {
             locked: self.locked.inode(ino).is_some() || !self.slots.has(ino.slot()),
             inode,
         }
-    }
-
-    fn is_directory(&self, ino: Ino) -> bool {
-        self.kind_of(ino) == Some(FileKind::Directory)
     }
 
     /// Looks at what a directory has: the entry of a name, or those that name an inode, unless that takes
