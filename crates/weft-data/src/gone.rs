@@ -148,7 +148,7 @@ async fn take(
     let manner = Manner {
         truth: node.me.twin(),
         carefully: true,
-        still: true,
+        takes_lost: true,
         clear: false,
     };
     let mut differed = false;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use weft_objects::{Fetched, Fill};
 use weft_pair::Mode;
 use weft_rpc::Payload;
-use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS, Region, Run};
+use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, REGION_BLOCKS, REGION_BYTES, Region, Run};
 use weft_wire::Failed;
 use weft_wire::checksum::{BAD, HOLE};
 use weft_wire::proto;
@@ -83,8 +83,9 @@ pub(crate) struct Manner {
     /// Clients may send copies to the twin that this member does not see: nothing is overwritten
     /// that was not compared, and nothing that a client has not said to be on both.
     pub carefully: bool,
-    /// A change that has given way, and has made one copy, comes first: what then differs is nobody's doing.
-    pub still: bool,
+    /// The copy here has lost what it lacks: a change that has given way, and has made one copy, comes first, and what is
+    /// not here yet is not to be taken for a hole.
+    pub takes_lost: bool,
     /// Take the region out of both modified lists as well; it is made stable for that.
     pub clear: bool,
 }
@@ -94,7 +95,7 @@ pub(crate) fn from_here(node: &Node) -> Manner {
     Manner {
         truth: node.me,
         carefully: false,
-        still: false,
+        takes_lost: false,
         clear: false,
     }
 }
@@ -183,7 +184,7 @@ pub(crate) async fn settle_quiet(node: &Rc<Node>, epoch: Epoch, run: Run) {
     let manner = Manner {
         truth: node.me,
         carefully: true,
-        still: false,
+        takes_lost: false,
         clear: true,
     };
     settle_all(node, epoch, run, manner).await;
@@ -219,7 +220,7 @@ async fn compare(
     if manner.carefully && theirs.unconfirmed {
         return Err(Unsettled::Unconfirmed);
     }
-    if manner.still && (theirs.changing || node.marks.is_changing(run)) {
+    if manner.takes_lost && (theirs.changing || node.marks.is_changing(run)) {
         return Err(Unsettled::Again);
     }
     let mut compared = Compared {
@@ -281,7 +282,14 @@ async fn compare(
         }
         fill.holes.extend(holes);
         fill.holes.sort_unstable();
-        fill.length = length;
+        fill.length = match length {
+            // What is still to come from the twin is not to be read as a hole meanwhile.
+            Some(length) if manner.takes_lost => {
+                let so_far = u64::from(compared.upto) * REGION_BYTES;
+                Some(length.min(so_far).max(ours.length))
+            }
+            length => length,
+        };
         fill.exists = exists;
         let filled = node.store.fill(object, &fill).await;
         filled.map_err(|error| of_store(node, error))?;

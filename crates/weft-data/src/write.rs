@@ -820,7 +820,7 @@ async fn conclude(
                 let manner = Manner {
                     truth,
                     carefully: false,
-                    still: false,
+                    takes_lost: false,
                     clear: false,
                 };
                 for run in runs {

@@ -543,11 +543,16 @@ fn what_somebody_has_cut_or_removed_comes_from_the_twin() {
         bed.until(Mode::Both, 5).await;
         let one = bed.connect(ONE).await;
         for ino in [3, 4] {
-            let read = bed
-                .read(&one, object(ino), 5_000_000, 900_000)
-                .await
-                .unwrap();
-            assert!(read == long[..900_000], "object {ino}");
+            // Who reads what has not come yet waits for it, too.
+            let reads = [0, 2_000_000, 1_000_000].map(|at| {
+                let (bed, one, long) = (&bed, &one, &long);
+                async move {
+                    let read = bed.read(one, object(ino), 5_000_000 + at as u64, 900_000);
+                    let read = read.await.unwrap();
+                    assert!(read == long[at..at + 900_000], "object {ino} at {at}");
+                }
+            });
+            futures_util::future::join_all(reads).await;
         }
         let order = proto::ScrubRequest { compare: false };
         bed.meta.order(ONE, &order).await.unwrap();
