@@ -462,7 +462,9 @@ fn who_never_reads_what_he_asked_for_is_not_read_from_and_closed() {
                 one.write(&file, &state, round, b"as ever").await.unwrap();
                 one.read(&file, &state, 0, 1 << 20).await.unwrap();
                 let took = world.now() - start;
-                assert!(took < SECOND, "{took:?}");
+                // The first one comes when 64 MiB have just been asked for, all at once.
+                let most = if round == 0 { 4 * SECOND } else { SECOND };
+                assert!(took < most, "round {round}: {took:?}");
                 world.sleep(100 * MS).await;
             }
         };
