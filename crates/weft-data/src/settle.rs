@@ -23,6 +23,9 @@ use weft_wire::proto;
 
 /// Wait before a region whose lock was given up for the twin's sake is tried again.
 pub(crate) const GIVE_WAY: Duration = Duration::from_millis(1);
+/// Wait for a change that has given way: it tries several times meanwhile. Were both to try at the same pace, they could
+/// go on meeting for as long as the writer has patience.
+const CHANGE_GOES_FIRST: Duration = Duration::from_millis(20);
 
 /// Why two copies were not made equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +42,10 @@ pub(crate) enum Unsettled {
     Bad,
     /// The objects have different lengths: the lock of the whole object is needed.
     NeedsWhole,
-    /// The twin's copy changed since it was compared, or is being changed.
+    /// The twin's copy changed since it was compared.
     Again,
+    /// A change that has given way has made one copy, and is to make the other one first.
+    Changing,
     /// A client that sends both copies itself is at it.
     Unconfirmed,
 }
@@ -104,7 +109,7 @@ pub(crate) fn from_here(node: &Node) -> Manner {
 /// behind it equal of which neither copy holds anything.
 ///
 /// # Errors
-/// [`Unsettled`]; never `GiveWay`, `NeedsWhole` or `Again`.
+/// [`Unsettled`]; never `GiveWay`, `NeedsWhole`, `Again` or `Changing`.
 pub(crate) async fn settle(
     node: &Rc<Node>,
     epoch: Epoch,
@@ -138,6 +143,10 @@ pub(crate) async fn settle(
             Err(Unsettled::GiveWay | Unsettled::Again) => {
                 drop(held);
                 node.env.sleep(GIVE_WAY).await;
+            }
+            Err(Unsettled::Changing) => {
+                drop(held);
+                node.env.sleep(CHANGE_GOES_FIRST).await;
             }
             Err(other) => return Err(other),
         }
@@ -221,7 +230,7 @@ async fn compare(
         return Err(Unsettled::Unconfirmed);
     }
     if manner.takes_lost && (theirs.changing || node.marks.is_changing(run)) {
-        return Err(Unsettled::Again);
+        return Err(Unsettled::Changing);
     }
     let mut compared = Compared {
         bytes: ours.checksums.len().max(theirs.checksums.len()) as u64 * BLOCK_BYTES,
