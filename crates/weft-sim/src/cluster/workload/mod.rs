@@ -226,6 +226,7 @@ impl Worker {
     pub async fn mount(&mut self, rng: Rng) -> Result<(), Errno> {
         let mount = Mount::new(self.env.clone(), self.client.clone(), rng).await?;
         self.mounted = Some(Mounted::new(&mount));
+        self.shared.history.mounted(self.id);
         Ok(())
     }
 
