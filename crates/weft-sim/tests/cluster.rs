@@ -211,6 +211,25 @@ fn clients_that_are_mounts_are_told_the_truth_under_faults() {
 }
 
 #[test]
+fn clients_that_are_cut_off_for_longer_than_a_term_go_on() {
+    let mut table = Table::new();
+    let mut without_lock = 0;
+    for (mounts, members, seeds) in [(false, 1, 0..4), (false, 3, 4..5), (true, 1, 5..7)] {
+        let options = Options {
+            storm: Some(faults::Kind::CutOff),
+            operations: 60,
+            mounts,
+            ..with(members)
+        };
+        without_lock += run_all(&mut table, &options, seeds.map(|seed| 32_000 + seed));
+    }
+    let names = [faults::Kind::CutOff.name()];
+    let (text, zeros) = coverage::render(&table, workload::OPERATIONS, &names);
+    assert!(zeros.is_empty(), "never met: {zeros:?}\n{text}");
+    assert!(without_lock > 0, "nobody went on after its lock was lost");
+}
+
+#[test]
 fn fresh_seeds_pass_too() {
     // The standard library's hashers are seeded by the operating system.
     let seeds = || (0..FRESH).map(|_| RandomState::new().build_hasher().finish() % 1_000_000);
