@@ -165,8 +165,8 @@ impl Cluster {
         )
     }
 
-    /// Mounts it a second time, at a directory that is there.
-    pub fn mount_again(&self, at: &Path) -> Result<Mount, String> {
+    /// The configuration of a further mount there.
+    pub fn mount_config(&self, at: &Path) -> Result<String, String> {
         let first = self.directory.join("mount.toml");
         let config =
             fs::read_to_string(&first).map_err(|error| format!("{}: {error}", first.display()))?;
@@ -176,7 +176,12 @@ impl Cluster {
             Some("metrics_listen") => None,
             _ => Some(format!("{line}\n")),
         };
-        let config: String = config.lines().filter_map(line_of).collect();
+        Ok(config.lines().filter_map(line_of).collect())
+    }
+
+    /// Mounts it a second time, at a directory that is there.
+    pub fn mount_again(&self, at: &Path) -> Result<Mount, String> {
+        let config = self.mount_config(at)?;
         let own = self.directory.join("second-mount.toml");
         fs::write(&own, config).map_err(|error| format!("{}: {error}", own.display()))?;
         let outside = device_of(at)?;

@@ -73,6 +73,9 @@ enum Chore {
         /// Metadata servers of each group; else one and several in turn.
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
         members: Option<u32>,
+        /// Most of the clients are mounts, always; else now and then.
+        #[arg(long)]
+        mounts: bool,
     },
     /// Writes the types of weft-xdr from the RFCs' definitions.
     Xdr {
@@ -96,7 +99,8 @@ fn main() -> ExitCode {
             minutes,
             groups,
             members,
-        } => sim::soak(minutes, groups, members),
+            mounts,
+        } => sim::soak(minutes, groups, members, mounts),
         Chore::Suites(arguments) => suites::suites(&arguments),
         Chore::Testbed(command) => testbed::run(command),
         Chore::Xdr { check } => xdr::xdr(check),

@@ -4,16 +4,18 @@ use crate::run::Outcome;
 use std::time::{Duration, Instant, SystemTime};
 use weft_sim::{Fault, Options, run};
 
-/// Groups and metadata servers of each in the runs of a soak, in turn.
-const SERVERS: [(u32, u32); 8] = [
-    (1, 1),
-    (1, 3),
-    (2, 1),
-    (1, 1),
-    (1, 3),
-    (2, 3),
-    (1, 2),
-    (1, 5),
+/// Groups, metadata servers of each, and whether most clients are mounts, in the runs of a soak, in turn.
+const SHAPES: [(u32, u32, bool); 10] = [
+    (1, 1, false),
+    (1, 3, false),
+    (1, 1, true),
+    (2, 1, false),
+    (1, 1, false),
+    (1, 3, true),
+    (1, 3, false),
+    (2, 3, false),
+    (1, 2, false),
+    (1, 5, false),
 ];
 
 /// One simulated cluster.
@@ -83,9 +85,9 @@ pub fn replay(told: &Replay) -> Outcome {
     report.failure.map_or(Ok(()), Err)
 }
 
-/// Runs fresh seeds for so long, with so many groups and metadata servers or with one and several in turn;
-/// fails if one did, and says which.
-pub fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>) -> Outcome {
+/// Runs fresh seeds for so long, with so many groups and metadata servers or with one and several in turn, and
+/// with mounts now and then or always; fails if one did, and says which.
+pub fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>, mounts: bool) -> Outcome {
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     let since = SystemTime::UNIX_EPOCH
         .elapsed()
@@ -95,10 +97,11 @@ pub fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>) -> Outcome 
         if Instant::now() >= end {
             break;
         }
-        let drawn = SERVERS[runs % SERVERS.len()];
+        let drawn = SHAPES[runs % SHAPES.len()];
         let options = Options {
             groups: groups.unwrap_or(drawn.0),
             members: members.unwrap_or(drawn.1),
+            mounts: mounts || drawn.2,
             ..Options::default()
         };
         runs += 1;
@@ -106,10 +109,11 @@ pub fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>) -> Outcome 
         undecided += usize::from(report.undecided.is_some());
         if let Some(why) = report.failure {
             println!("{why}");
+            let mounted = if options.mounts { "m" } else { "" };
             failed.push(match (options.groups, options.members) {
-                (1, 1) => seed.to_string(),
-                (1, members) => format!("{seed}/{members}"),
-                (groups, members) => format!("{seed}/{members}x{groups}"),
+                (1, 1) if !options.mounts => seed.to_string(),
+                (1, members) => format!("{seed}/{members}{mounted}"),
+                (groups, members) => format!("{seed}/{members}x{groups}{mounted}"),
             });
         }
     }

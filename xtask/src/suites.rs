@@ -4,8 +4,11 @@
 //! pjdfstest (POSIX calls, as root), fsx (random operations on one file, checked against memory;
 //! undisturbed, through two mounts in turn, and while data servers are killed and started), fio
 //! (random and sequential writes, read back and verified by checksum). What is missing is installed:
-//! the first two by cargo into `target/suites`, fio by apt. Any failure fails the chore; what is left
-//! out stands in docs/posix.md with its reason.
+//! the first two by cargo into `target/suites`, fio by apt. xfstests and LTP run where a checkout of theirs is named.
+//! Programs of our own, on two mounts, judge what they see for as long as one likes. Any failure fails the chore; what is
+//! left out stands in docs/posix.md with its reason, or beside this file.
+
+mod checkouts;
 
 use crate::bench::PROTOCOLS;
 use crate::cluster::{Cluster, build_weft, cannot_mount};
@@ -70,13 +73,13 @@ copy_file_range = 3.0
 /// Which suites to run; all if none is named.
 #[derive(clap::Args, Debug, Clone)]
 pub struct Suites {
-    /// Only these: pjdfstest, fsx, fsx-two, fsx-kill, fio.
-    #[arg(value_parser = NAMES)]
+    /// Only these: pjdfstest, fsx, fsx-two, fsx-kill, fio, programs, ltp, xfstests.
+    #[arg(value_parser = parse_name)]
     only: Vec<String>,
     /// Protocols of the files, one after the other.
     #[arg(long, value_delimiter = ',', default_values = PROTOCOLS, value_parser = PROTOCOLS)]
     protocols: Vec<String>,
-    /// Pass this to pjdfstest: only tests whose names contain it.
+    /// Of pjdfstest, ltp and xfstests: only tests whose names contain it (excluded ones, too).
     #[arg(long)]
     filter: Option<String>,
     /// Leave what was made in target/suites.
@@ -85,12 +88,58 @@ pub struct Suites {
     /// Use this binary instead of building one in release.
     #[arg(long, value_name = "FILE")]
     weft: Option<PathBuf>,
+    /// How long the programs run that judge what two mounts show, for each protocol.
+    #[arg(long, value_name = "MINUTES", default_value_t = 1)]
+    programs: u64,
+    /// Run LTP's tests of file calls, too, from this installation of it; or WEFT_LTP.
+    #[arg(long, value_name = "DIR")]
+    ltp: Option<PathBuf>,
+    /// Run xfstests, too (its quick generic tests), from this checkout, in which it was built; or WEFT_XFSTESTS.
+    #[arg(long, value_name = "DIR")]
+    xfstests: Option<PathBuf>,
     /// Seed of fsx; by default the time, which is printed.
     #[arg(long)]
     seed: Option<u64>,
 }
 
-const NAMES: [&str; 5] = ["pjdfstest", "fsx", "fsx-two", "fsx-kill", "fio"];
+/// Those that run under each protocol.
+const NAMES: [&str; 6] = ["pjdfstest", "fsx", "fsx-two", "fsx-kill", "fio", "programs"];
+/// Those that run once, if it is said where they are.
+const BUILT_BY_HAND: [&str; 2] = ["ltp", "xfstests"];
+
+fn parse_name(name: &str) -> Result<String, String> {
+    match NAMES.iter().chain(&BUILT_BY_HAND).any(|it| *it == name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!(
+            "one of {}, {}",
+            NAMES.join(", "),
+            BUILT_BY_HAND.join(", ")
+        )),
+    }
+}
+
+impl Suites {
+    fn names(&self, name: &str) -> bool {
+        self.only.iter().any(|only| only == name)
+    }
+
+    /// Where one is that is to run and was built by hand.
+    fn built_by_hand(&self, name: &str) -> Result<Option<PathBuf>, String> {
+        if !self.only.is_empty() && !self.names(name) {
+            return Ok(None);
+        }
+        let (option, variable) = match name {
+            "ltp" => (&self.ltp, "WEFT_LTP"),
+            _ => (&self.xfstests, "WEFT_XFSTESTS"),
+        };
+        let place = option.clone();
+        let place = place.or_else(|| std::env::var_os(variable).map(PathBuf::from));
+        match place {
+            None if self.names(name) => Err(format!("where is it? --{name} DIR or {variable}")),
+            place => Ok(place),
+        }
+    }
+}
 
 /// Runs them all and says what each did; fails if any did.
 ///
@@ -106,8 +155,9 @@ pub fn suites(arguments: &Suites) -> Outcome {
     }
     let base = root().join("target/suites");
     let tools = base.join("tools");
-    let is_wanted =
-        |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    let is_wanted = |name: &str| arguments.only.is_empty() || arguments.names(name);
+    let [ltp, xfstests] = BUILT_BY_HAND.map(|name| arguments.built_by_hand(name));
+    let (ltp, xfstests) = (ltp?, xfstests?);
     install(&tools, &is_wanted)?;
     let weft = match &arguments.weft {
         Some(weft) => weft.clone(),
@@ -141,7 +191,8 @@ pub fn suites(arguments: &Suites) -> Outcome {
                     let file = place.ground.join(name);
                     disturbed(&cluster, || fsx(&place, name, &file, SELDOM))
                 }
-                _ => fio(&place),
+                "fio" => fio(&place),
+                _ => programs(&place, Duration::from_secs(60 * arguments.programs)),
             };
             let seconds = start.elapsed().as_secs_f64();
             match outcome {
@@ -154,7 +205,19 @@ pub fn suites(arguments: &Suites) -> Outcome {
         }
     }
     second.down()?;
+    let checkouts = checkouts::Checkouts {
+        weft: &weft,
+        run: &run,
+        home: home.path(),
+        filter: arguments.filter.as_deref(),
+    };
+    if let Some(ltp) = ltp {
+        checkouts::report("ltp", checkouts.ltp(&ltp, mount), &mut failed);
+    }
     cluster.down()?;
+    if let Some(xfstests) = xfstests {
+        checkouts::report("xfstests", checkouts.xfstests(&xfstests), &mut failed);
+    }
     if failed.is_empty() {
         if !arguments.keep {
             fs::remove_dir_all(&run).map_err(|error| format!("{}: {error}", run.display()))?;
@@ -447,6 +510,15 @@ fn fio(place: &Place) -> Outcome {
             .arg(format!("--randseed={}", place.seed));
         println!("   fio {name}");
         logged(&mut command, &place.run.join(format!("fio-{name}.log")))?;
+    }
+    Ok(())
+}
+
+/// Programs of our own, by both mounts.
+fn programs(place: &Place, lasting: Duration) -> Outcome {
+    let done = weft_programs::run([&place.ground, &place.second], lasting)?;
+    for (name, steps) in done {
+        println!("   {name}: {steps} steps");
     }
     Ok(())
 }

@@ -40,11 +40,22 @@ impl Core {
             Ok(())
         })
         .await?;
+        let keeping = Keeping::begin(&node);
+        self.keep(&node).await?;
+        drop(keeping);
+        self.end_if_unused(&node);
+        Ok(())
+    }
+
+    async fn keep(self: &Rc<Self>, node: &Node) -> Result<()> {
         if node.state.borrow().orphan {
             return Ok(());
         }
-        let orphan = op::Op::Orphan(proto::Orphan { ino, session: 0 });
-        self.set_kept(ino, orphan).await?;
+        let orphan = op::Op::Orphan(proto::Orphan {
+            ino: node.ino,
+            session: 0,
+        });
+        self.set_kept(node.ino, orphan).await?;
         let owed = {
             let mut state = node.state.borrow_mut();
             state.orphan = true;
@@ -52,13 +63,12 @@ impl Core {
         };
         if let Some(owed) = owed {
             // ESTALE and EPERM: the service has taken the lease back, and it was told otherwise.
-            let told = self.set_kept(ino, op::Op::Setattr(*owed)).await;
+            let told = self.set_kept(node.ino, op::Op::Setattr(*owed)).await;
             told.or_else(|errno| match errno {
                 Errno(libc::ESTALE | libc::EPERM) => Ok(proto::OpReply::default()),
                 errno => Err(errno),
             })?;
         }
-        self.end_if_unused(&node);
         Ok(())
     }
 
@@ -81,6 +91,24 @@ impl Core {
         }
         node.state.borrow_mut().orphan = false;
         self.let_go(node.clone());
+    }
+}
+
+/// A question that has the service keep an inode: it is not let go meanwhile.
+struct Keeping<'a>(&'a Node);
+
+impl Keeping<'_> {
+    fn begin(node: &Node) -> Keeping<'_> {
+        node.keeping.set(node.keeping.get() + 1);
+        Keeping(node)
+    }
+}
+
+impl Drop for Keeping<'_> {
+    fn drop(&mut self) {
+        let Keeping(node) = self;
+        node.keeping.set(node.keeping.get() - 1);
+        node.wake.notify_waiters();
     }
 }
 

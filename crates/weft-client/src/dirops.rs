@@ -355,7 +355,16 @@ impl Core {
             return;
         };
         if node.is_open() {
-            node.state.borrow_mut().orphan = true;
+            if is_kept {
+                node.state.borrow_mut().orphan = true;
+            } else {
+                // Opened by its number after the service was asked to take the name: it lingers.
+                let (core, ino) = (self.clone(), victim.ino);
+                self.env.spawn("keeping what is open", async move {
+                    // If it is gone, the next operation on the handle finds out.
+                    let _: Result<()> = core.keep_nameless(ino).await;
+                });
+            }
             return;
         }
         if is_kept {

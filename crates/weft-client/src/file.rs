@@ -130,12 +130,18 @@ impl Core {
             // Nothing may be on its way to objects that are dropped; and another session that has the
             // file open reads what was written.
             core.flush_closed(&node).await;
+            // Who began to have it kept before this was decided may be answered before it is released.
+            while node.keeping.get() > 0 {
+                node.wake.notified().await;
+            }
             let ino = node.ino;
-            let release = op::Op::Release(proto::Release { ino });
-            // The end of the session releases it, if nothing else does.
-            let released = core.change_at(ino, root_cred(), release, false);
-            if let Err(errno) = released.await {
-                tracing::debug!(ino, %errno, "a release was not taken");
+            if !node.state.borrow().orphan {
+                let release = op::Op::Release(proto::Release { ino });
+                // The end of the session releases it, if nothing else does.
+                let released = core.change_at(ino, root_cred(), release, false);
+                if let Err(errno) = released.await {
+                    tracing::debug!(ino, %errno, "a release was not taken");
+                }
             }
             node.unlinking.set(node.unlinking.get() - 1);
             node.wake.notify_waiters();

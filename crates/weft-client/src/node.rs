@@ -186,6 +186,8 @@ pub(crate) struct Node {
     pub mappable: Cell<u32>,
     /// Changes under way that may take its last name and have told the server whether it is open.
     pub unlinking: Cell<u32>,
+    /// Questions under way that have the server keep it though it has no name.
+    pub keeping: Cell<u32>,
     recent: Cell<bool>,
 }
 
@@ -207,6 +209,7 @@ impl Node {
             opened_in: Cell::new(0),
             mappable: Cell::new(0),
             unlinking: Cell::new(0),
+            keeping: Cell::new(0),
             recent: Cell::new(true),
         }
     }

@@ -65,6 +65,11 @@ impl Aliases {
         names.push(name);
     }
 
+    /// The names by which the kernel may know an inode.
+    pub fn names(&self, ino: u64) -> &[Name] {
+        self.names.get(&ino).map_or(&[], |names| names)
+    }
+
     /// A thread has looked up a name and found an inode: true if it may be told. `stands` says of another name whether it
     /// is known to stand for the inode.
     pub fn may_tell(

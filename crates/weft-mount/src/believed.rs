@@ -83,6 +83,11 @@ impl KernelCache {
         self.aliases.borrow_mut().told(ino, name);
     }
 
+    /// The names by which the kernel may know an inode.
+    pub fn names_of(&self, ino: u64) -> Vec<Name> {
+        self.aliases.borrow().names(ino).to_vec()
+    }
+
     /// A thread has looked up a name and found an inode: true if it may be told. `stands` says of another name whether it
     /// is known to stand for the inode.
     pub fn may_tell_name(

@@ -2,8 +2,8 @@
 //!
 //! `cargo run -p weft-sim --example seeds -- 0..100`, `-- 17`, `-- 17 debug`,
 //! `-- 0..9 info MetaKill` for storms of one kind of fault; `-- --members 3 0..100` with three metadata
-//! servers, `-- --groups 2 --members 3 0..100` with two groups of three; `--slots` and `--spread` as for
-//! `cargo xtask sim`.
+//! servers, `-- --groups 2 --members 3 0..100` with two groups of three; `--slots`, `--spread` and
+//! `--mounts` as for `cargo xtask sim`.
 #![allow(clippy::disallowed_macros)]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn main() {
         let at = arguments.iter().position(|word| word == option);
         at.map(|at| arguments.remove(at)).is_some()
     };
-    let (slots, spread) = (has("--slots"), has("--spread"));
+    let (slots, spread, mounts) = (has("--slots"), has("--spread"), has("--mounts"));
     let mut arguments = arguments.into_iter();
     let range = arguments.next().unwrap_or_else(|| "0..20".into());
     let options = Options {
@@ -40,6 +40,7 @@ fn main() {
         members,
         slots,
         spread,
+        mounts,
         ..Options::default()
     };
     let number = |text: &str| text.parse::<u64>().expect("a number");

@@ -19,30 +19,47 @@ const GROUPS: [(u32, std::ops::Range<u64>); 3] = [(3, 0..14), (2, 0..4), (5, 0..
 /// Run each time with several groups: groups, metadata servers of each, seeds.
 const PARTITIONED: [(u32, u32, std::ops::Range<u64>); 3] =
     [(2, 1, 0..10), (2, 3, 0..6), (3, 1, 0..4)];
+/// Run each time with most clients as mounts: groups, metadata servers of each, seeds.
+const MOUNTED: [(u32, u32, std::ops::Range<u64>); 3] = [(1, 1, 0..4), (1, 3, 0..2), (2, 1, 0..1)];
 /// Seeds that nobody has seen before, run each time. `cargo xtask soak` runs more.
 const FRESH: usize = 2;
 /// See the file itself.
 const KEPT: &str = include_str!("../../../tests/sim-seeds.txt");
 
-/// Groups, metadata servers of each, and seeds.
-fn kept() -> Vec<(u32, u32, u64)> {
+/// A seed that is kept.
+struct Kept {
+    groups: u32,
+    members: u32,
+    mounts: bool,
+    seed: u64,
+}
+
+fn kept() -> Vec<Kept> {
     KEPT.lines()
         .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
         .map(|line| {
             let (seed, reason) = line.split_once(' ').expect("a seed and a reason");
             assert!(!reason.trim().is_empty(), "seed {seed} without a reason");
             let (seed, servers) = seed.split_once('/').unwrap_or((seed, "1"));
+            let bare = servers.strip_suffix('m');
+            let (mounts, servers) = (bare.is_some(), bare.unwrap_or(servers));
             let (members, groups) = servers.split_once('x').unwrap_or((servers, "1"));
             let number = |text: &str| text.parse::<u64>().expect("a number");
-            (number(groups) as u32, number(members) as u32, number(seed))
+            Kept {
+                groups: number(groups) as u32,
+                members: number(members) as u32,
+                mounts,
+                seed: number(seed),
+            }
         })
         .collect()
 }
 
-/// Runs these, and says of each that failed how to see it again.
-fn run_all(table: &mut Table, options: &Options, seeds: impl IntoIterator<Item = u64>) {
+/// Runs these, and says of each that failed how to see it again. Answers how many operations were tried by handles that
+/// had lost their locks.
+fn run_all(table: &mut Table, options: &Options, seeds: impl IntoIterator<Item = u64>) -> usize {
     let mut failures = Vec::new();
-    let (mut runs, mut undecided) = (0, Vec::new());
+    let (mut runs, mut undecided, mut without_lock) = (0, Vec::new(), 0);
     for seed in seeds {
         runs += 1;
         let report = run(seed, options);
@@ -51,6 +68,7 @@ fn run_all(table: &mut Table, options: &Options, seeds: impl IntoIterator<Item =
             report.time, report.steps, report.operations, report.kinds
         );
         coverage::add(table, &report.coverage);
+        without_lock += report.history.iter().filter(|it| it.lock_lost).count();
         failures.extend(report.failure);
         undecided.extend(report.undecided.map(|_| seed));
     }
@@ -60,14 +78,15 @@ fn run_all(table: &mut Table, options: &Options, seeds: impl IntoIterator<Item =
         undecided.len() <= bound,
         "too often not decided: {undecided:?}"
     );
+    without_lock
 }
 
 #[test]
 fn clusters_keep_their_promises_and_every_operation_meets_every_fault() {
     let mut seeds: Vec<u64> = FIXED.collect();
     let alone = kept().into_iter();
-    let alone = alone.filter(|(groups, members, _)| (*groups, *members) == (1, 1));
-    let alone = alone.map(|(_, _, seed)| seed);
+    let alone = alone.filter(|kept| (kept.groups, kept.members, kept.mounts) == (1, 1, false));
+    let alone = alone.map(|kept| kept.seed);
     seeds.extend(alone.filter(|seed| !FIXED.contains(seed)));
     let mut table = Table::new();
     run_all(&mut table, &Options::default(), seeds);
@@ -113,8 +132,8 @@ fn several_metadata_servers_keep_their_promises_too() {
         .flat_map(|(members, seeds)| seeds.map(move |seed| (members, seed)))
         .collect();
     let kept = kept().into_iter();
-    let kept = kept.filter(|(groups, members, _)| *groups == 1 && *members > 1);
-    let kept = kept.map(|(_, members, seed)| (members, seed));
+    let kept = kept.filter(|kept| kept.groups == 1 && kept.members > 1 && !kept.mounts);
+    let kept = kept.map(|kept| (kept.members, kept.seed));
     let new: Vec<_> = kept.filter(|kept| !all.contains(kept)).collect();
     all.extend(new);
     for members in BTreeSet::from_iter(all.iter().map(|(members, _)| *members)) {
@@ -155,9 +174,10 @@ fn several_groups_keep_the_promises_of_one() {
     for (groups, members, seeds) in PARTITIONED {
         run_all(&mut table, &partitioned(groups, members), seeds);
     }
-    for (groups, members, seed) in kept() {
-        if groups > 1 {
-            run_all(&mut table, &partitioned(groups, members), [seed]);
+    for kept in kept() {
+        if kept.groups > 1 && !kept.mounts {
+            let options = partitioned(kept.groups, kept.members);
+            run_all(&mut table, &options, [kept.seed]);
         }
     }
     // Deaths in the middle of what several groups do together.
@@ -173,6 +193,40 @@ fn several_groups_keep_the_promises_of_one() {
         };
         run_all(&mut table, &options, 0..3);
     }
+}
+
+#[test]
+fn clients_that_are_mounts_are_told_the_truth_under_faults() {
+    let options = |groups, members| Options {
+        mounts: true,
+        ..partitioned(groups, members)
+    };
+    let mut table = Table::new();
+    for (groups, members, seeds) in MOUNTED {
+        run_all(&mut table, &options(groups, members), seeds);
+    }
+    for kept in kept().into_iter().filter(|kept| kept.mounts) {
+        run_all(&mut table, &options(kept.groups, kept.members), [kept.seed]);
+    }
+}
+
+#[test]
+fn clients_that_are_cut_off_for_longer_than_a_term_go_on() {
+    let mut table = Table::new();
+    let mut without_lock = 0;
+    for (mounts, members, seeds) in [(false, 1, 0..4), (false, 3, 4..5), (true, 1, 5..7)] {
+        let options = Options {
+            storm: Some(faults::Kind::CutOff),
+            operations: 60,
+            mounts,
+            ..with(members)
+        };
+        without_lock += run_all(&mut table, &options, seeds.map(|seed| 32_000 + seed));
+    }
+    let names = [faults::Kind::CutOff.name()];
+    let (text, zeros) = coverage::render(&table, workload::OPERATIONS, &names);
+    assert!(zeros.is_empty(), "never met: {zeros:?}\n{text}");
+    assert!(without_lock > 0, "nobody went on after its lock was lost");
 }
 
 #[test]

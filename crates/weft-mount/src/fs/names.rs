@@ -49,15 +49,52 @@ impl Face {
             // Leases may have gone meanwhile.
             (known.leased, name_leased) = (false, false);
         }
-        let stands = |other: &Name| {
-            self.client
-                .keeps_name(other.parent, &other.name, known.attr.ino)
-        };
-        if has_aliases(&known) && !self.kernel.may_tell_name(header.pid, ino, &name, stands) {
-            // Linux begins anew, and asks for every name of the path.
-            return Err(errno::ASK_AGAIN);
+        if has_aliases(&known) {
+            let links = self.other_links(header, &known, &name).await;
+            if links.is_some() {
+                // As above.
+                (known.leased, name_leased) = (false, false);
+            }
+            let links = links.unwrap_or_default();
+            let stands = |other: &Name| self.keeps(other, ino) || links.contains(other);
+            if !self.kernel.may_tell_name(header.pid, ino, &name, stands) {
+                // Linux begins anew, and asks for every name of the path.
+                return Err(errno::ASK_AGAIN);
+            }
         }
         Ok(self.entry(&known, Some(name), name_leased).into())
+    }
+
+    /// A name is known, under a lease, to stand for an inode.
+    fn keeps(&self, name: &Name, ino: u64) -> bool {
+        self.client.keeps_name(name.parent, &name.name, ino)
+    }
+
+    /// Those of the other names by which the kernel knows an inode that stand as well. With several links they may, though
+    /// no lease says so, and who asks by one of them is not to be sent back for that: the service is asked. None: there was
+    /// nothing to ask.
+    async fn other_links(&self, header: &Header, known: &Known, name: &Name) -> Option<Vec<Name>> {
+        if known.attr.nlink < 2 {
+            return None;
+        }
+        let (client, ino) = (&self.client, known.attr.ino);
+        let mut others = self.kernel.names_of(ino);
+        others.retain(|other| other != name && !self.keeps(other, ino));
+        if others.is_empty() {
+            return None;
+        }
+        let mut standing = Vec::new();
+        for other in others {
+            let (parent, wanted) = (other.parent, &other.name);
+            let found = self.as_caller(header, |cred| async move {
+                client.lookup(&cred, parent, wanted).await
+            });
+            let entry = found.await.ok().and_then(|found| found.entry);
+            if entry.is_some_and(|entry| entry.attr.ino == ino) {
+                standing.push(other);
+            }
+        }
+        Some(standing)
     }
 
     pub(super) async fn symlink(

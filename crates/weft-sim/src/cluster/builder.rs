@@ -115,6 +115,7 @@ impl Cluster {
             lives: Rc::default(),
             spreads: Rc::default(),
             mounts: Rc::default(),
+            locks_by_handle: Rc::default(),
         };
         let clients = (0..shape.clients)
             .map(|number| world.node(&format!("client{number}")))

@@ -278,6 +278,8 @@ fn scenario(
             .mounts
             .set(cluster.shape.clients.saturating_sub(1).max(2));
     }
+    let cut_off = options.storm == Some(Kind::CutOff);
+    cluster.shared.locks_by_handle.set(cut_off);
     let storm = options.storm.map(|kind| vec![kind]);
     let kinds = storm.or_else(|| options.kinds.clone());
     let pause_ms = options.storm.map(|_| STORM_PAUSE_MS);
@@ -334,8 +336,9 @@ fn scenario(
         Some(reader) => invariants::acknowledged_survives::check(&records, reader),
         None => Ok(()),
     };
+    let locks = invariants::lost_locks_told::check(&records);
     // What clients saw first: it says what difference the rest made.
-    let all: Vec<String> = [judged, survives, driven, errors, told]
+    let all: Vec<String> = [judged, survives, locks, driven, errors, told]
         .into_iter()
         .filter_map(Result::err)
         .collect();

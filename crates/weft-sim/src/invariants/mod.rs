@@ -8,6 +8,7 @@ pub mod epochs_rise;
 pub mod errors_are_errnos;
 pub mod leases_exclude;
 pub mod losses_named;
+pub mod lost_locks_told;
 pub mod no_two_lead;
 pub mod no_two_serve;
 pub mod no_unexpected_logs;

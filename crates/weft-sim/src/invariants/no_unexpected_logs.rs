@@ -13,6 +13,7 @@ const SESSION_ENDS: &[Kind] = &[
     Kind::ClientCut,
     Kind::Cut,
     Kind::OneWayCut,
+    Kind::CutOff,
 ];
 /// Faults by which connections end, some before their handshakes have.
 const CONNECTION_ENDS: &[Kind] = &[
@@ -31,6 +32,7 @@ const CONNECTION_ENDS: &[Kind] = &[
     Kind::DataPause,
     Kind::DataCut,
     Kind::Wipe,
+    Kind::CutOff,
 ];
 const DISKS: &[Kind] = &[Kind::DiskFull, Kind::DiskError, Kind::DiskDies];
 const FAILING: &[Kind] = &[Kind::DiskError, Kind::DiskDies];

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -459,6 +459,8 @@ pub enum Outcome {
 pub struct Record {
     /// Who did it.
     pub client: ClientId,
+    /// Who did it is a mount: a kernel asked, by the numbers of inodes that it holds.
+    pub by_kernel: bool,
     /// What it was.
     pub op: Op,
     /// Virtual nanoseconds when it began.
@@ -476,6 +478,8 @@ pub struct Record {
     pub begins: bool,
     /// It takes effect after this one, if that does.
     pub after: Option<usize>,
+    /// When it began, locks that were taken by its handle had been lost.
+    pub lock_lost: bool,
 }
 
 /// An operation with names as text and long values cut.
@@ -519,7 +523,11 @@ impl fmt::Display for Record {
 
 /// The operations of a run, in the order in which they began. Clones share it.
 #[derive(Clone, Default)]
-pub struct History(Rc<RefCell<Vec<Record>>>, Rc<RefCell<Vec<ErrorSeen>>>);
+pub struct History(
+    Rc<RefCell<Vec<Record>>>,
+    Rc<RefCell<Vec<ErrorSeen>>>,
+    Rc<RefCell<BTreeSet<ClientId>>>,
+);
 
 /// An operation that ended with an errno.
 #[derive(Clone, Debug)]
@@ -533,11 +541,17 @@ pub struct ErrorSeen {
 }
 
 impl History {
+    /// What this client does from now on a kernel asks for.
+    pub fn mounted(&self, client: ClientId) {
+        self.2.borrow_mut().insert(client);
+    }
+
     /// An operation begins. Returns its number; until [`History::end`] its outcome is unknown.
     pub fn begin(&self, client: ClientId, op: Op, now: u64) -> usize {
         let mut records = self.0.borrow_mut();
         records.push(Record {
             client,
+            by_kernel: self.2.borrow().contains(&client),
             op,
             invoked: now,
             returned: u64::MAX,
@@ -546,8 +560,16 @@ impl History {
             is_undisturbed: false,
             begins: false,
             after: None,
+            lock_lost: false,
         });
         records.len() - 1
+    }
+
+    /// Before this operation began its handle had lost what it had locked.
+    pub fn lock_was_lost(&self, number: usize) {
+        if let Some(record) = self.0.borrow_mut().get_mut(number) {
+            record.lock_lost = true;
+        }
     }
 
     /// The number that the next operation will have.

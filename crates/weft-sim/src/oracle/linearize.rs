@@ -10,6 +10,7 @@
 
 use super::footprint::Footprint;
 use super::history::{Op, Outcome, Record, Reply};
+use super::lingering::Lingering;
 use super::model::State;
 use super::{origins, parts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,11 +112,12 @@ pub(super) fn check_in_parts(
 }
 
 fn check_from(
-    begin: State,
+    mut begin: State,
     records: &[Record],
     is_there: impl Fn(usize) -> bool,
     mut states_left: usize,
 ) -> Result<Vec<State>, Violation> {
+    begin.lingering = Lingering::of(records);
     let mut moments: Vec<(u64, Moment, usize)> = Vec::new();
     for (number, record) in records.iter().enumerate() {
         let is_unknown = matches!(record.outcome, Outcome::Unknown { .. });

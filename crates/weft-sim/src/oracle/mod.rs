@@ -17,6 +17,7 @@ pub mod intervals;
 pub mod linearize;
 #[cfg(test)]
 mod linearize_tests;
+mod lingering;
 pub mod model;
 #[cfg(test)]
 mod operations_tests;

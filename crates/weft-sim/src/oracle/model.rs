@@ -6,6 +6,7 @@
 
 use super::content::{Content, Value};
 use super::history::{ClientId, FLOCK_UNIT, Kind, Op, Outcome, Record, Reply, Seen};
+use super::lingering::Lingering;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -13,7 +14,7 @@ use std::rc::Rc;
 
 /// An inode of the reference: the number of the record that made it (the root: `usize::MAX`), so
 /// that the same operations in another order give the same state.
-type Id = usize;
+pub(super) type Id = usize;
 const ROOT: Id = usize::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +24,9 @@ pub(super) struct Inode {
     pub(super) kind: Kind,
     mode: u32,
     /// Names; of a directory not counted.
-    names: u32,
+    pub(super) names: u32,
+    /// When the last name of one that lingers went, at the earliest.
+    pub(super) left_at: u64,
     parent: Id,
     entries: BTreeMap<Vec<u8>, Id>,
     target: Vec<u8>,
@@ -84,12 +87,14 @@ pub struct State {
     gone: BTreeSet<u64>,
     /// Clients that are dead. What they have open keeps files that only they could ask for.
     dead: BTreeSet<ClientId>,
+    /// What becomes of inodes without a name, if it is not that they are gone.
+    pub(super) lingering: Option<Lingering>,
 }
 
 /// What an operation does: the state after it, or the errors of which it gives one.
-type Effect = Result<State, Vec<i32>>;
+pub(super) type Effect = Result<State, Vec<i32>>;
 
-const GONE: [i32; 2] = [libc::ENOENT, libc::ESTALE];
+pub(super) const GONE: [i32; 2] = [libc::ENOENT, libc::ESTALE];
 
 impl State {
     /// An empty tree.
@@ -99,6 +104,7 @@ impl State {
             kind: Kind::Directory,
             mode: 0o755,
             names: 1,
+            left_at: 0,
             parent: ROOT,
             entries: BTreeMap::new(),
             target: Vec::new(),
@@ -111,6 +117,7 @@ impl State {
             locks: BTreeMap::new(),
             gone: BTreeSet::new(),
             dead: BTreeSet::new(),
+            lingering: None,
         }
     }
 
@@ -179,33 +186,39 @@ impl State {
         2 + below as u32
     }
 
-    /// Removes an inode that has no names and is not open.
+    /// Removes an inode that has no names and is not open, unless it lingers.
     fn collect(&mut self, id: Id) {
         let inode = self.get(id);
-        let open = self.opens.keys().any(|&(_, open)| open == id);
-        if inode.names == 0 && !open {
+        if inode.names == 0 && !self.is_open(id) && !self.may_linger(id) {
             self.gone.extend(inode.ino);
             self.inodes.remove(&id);
             self.locks.retain(|&(locked, _), _| locked != id);
         }
     }
 
-    fn drop_name(&mut self, id: Id) {
-        self.edit(id).names -= 1;
+    /// An inode loses a name, at `now` at the earliest.
+    fn drop_name(&mut self, id: Id, now: u64) {
+        let lingers = self.may_linger(id);
+        let inode = self.edit(id);
+        inode.names -= 1;
+        if lingers && inode.names == 0 {
+            inode.left_at = now;
+        }
         self.collect(id);
     }
 
     /// Takes note of what a client was told of an inode: false if it cannot be.
     fn see(&mut self, client: ClientId, id: Id, seen: &Seen) -> bool {
         let links = self.links(id);
-        if self.get(id).mode != seen.mode || links != seen.nlink {
+        let is_ghost = self.may_be_ghost(client, id);
+        if links != seen.nlink || self.get(id).mode != seen.mode && !is_ghost {
             return false;
         }
         if !self.see_number(id, seen.ino, seen.kind) {
             return false;
         }
         match seen.kind {
-            Kind::File => self.edit(id).content.see_size(client, seen.size),
+            Kind::File if !is_ghost => self.edit(id).content.see_size(client, seen.size),
             _ => true,
         }
     }
@@ -233,6 +246,7 @@ impl State {
             kind,
             mode,
             names: 1,
+            left_at: 0,
             parent,
             entries: BTreeMap::new(),
             target: Vec::new(),
@@ -249,6 +263,14 @@ impl State {
         self.opens
             .range((client, 0)..=(client, usize::MAX))
             .map(|(open, _)| open)
+    }
+
+    pub(super) fn has_open(&self, client: ClientId, id: Id) -> bool {
+        self.opens.contains_key(&(client, id))
+    }
+
+    pub(super) fn is_open(&self, id: Id) -> bool {
+        self.opens.keys().any(|&(_, open)| open == id)
     }
 
     fn open(&mut self, client: ClientId, id: Id) {
@@ -305,6 +327,7 @@ impl State {
         }
         match (self.effect(number, record, reply), reply) {
             (Ok(_), Some(Reply::Error(_))) => Vec::new(),
+            (Ok(state), _) if self.may_be_done_by_a_ghost(record) => vec![state, self.clone()],
             (Ok(state), _) => vec![state],
             (Err(errors), Some(Reply::Error(errno))) if errors.contains(errno) => {
                 vec![self.clone()]
@@ -318,6 +341,9 @@ impl State {
     /// What the operation does here. With a reply, an effect that contradicts it is `Err(vec![])`.
     fn effect(&self, number: usize, record: &Record, reply: Option<&Reply>) -> Effect {
         let client = record.client;
+        if let Some(effect) = self.of_nameless(record, reply) {
+            return effect;
+        }
         if let (Some(ino), Some(Reply::Error(errno))) = (record.op.inode(), reply)
             && let Ok(id) = self.find(ino)
             && self.get(id).names == 0
@@ -458,7 +484,7 @@ impl State {
                     return Err(vec![libc::EISDIR]);
                 }
                 next.edit(parent).entries.remove(name);
-                next.drop_name(id);
+                next.drop_name(id, record.invoked);
                 done(reply, next)
             }
             Op::Rmdir { parent, name } => {
@@ -471,10 +497,10 @@ impl State {
                     return Err(vec![libc::ENOTEMPTY, libc::EEXIST]);
                 }
                 next.edit(parent).entries.remove(name);
-                next.drop_name(id);
+                next.drop_name(id, record.invoked);
                 done(reply, next)
             }
-            Op::Rename { .. } => done(reply, self.rename(&record.op)?),
+            Op::Rename { .. } => done(reply, self.rename(record)?),
             Op::Getattr { ino } => {
                 let id = self.find(*ino)?;
                 next.seen(client, id, reply)
@@ -548,7 +574,8 @@ impl State {
             }
             Op::Open { ino, truncate } => {
                 let id = self.file(*ino)?;
-                if self.get(id).names == 0 && !self.opens.contains_key(&(client, id)) {
+                let has_it = self.has_open(client, id) || self.may_claim(record);
+                if self.get(id).names == 0 && !has_it {
                     // Only a name can be opened.
                     return Err(GONE.to_vec());
                 }
@@ -875,7 +902,7 @@ impl State {
         next.seen(record.client, id, reply)
     }
 
-    fn rename(&self, op: &Op) -> Effect {
+    fn rename(&self, record: &Record) -> Effect {
         let Op::Rename {
             parent,
             name,
@@ -883,7 +910,7 @@ impl State {
             new_name,
             no_replace,
             exchange,
-        } = op
+        } = &record.op
         else {
             return Err(vec![]);
         };
@@ -945,7 +972,7 @@ impl State {
         next.edit(new).entries.insert(new_name.clone(), source);
         next.edit(source).parent = new;
         if let Some(target) = target {
-            next.drop_name(target);
+            next.drop_name(target, record.invoked);
         }
         Ok(next)
     }

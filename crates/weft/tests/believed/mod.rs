@@ -1,71 +1,19 @@
 //! What the kernel may believe between a reply, an invalidation and the next request, with no fault at all
-//! (docs/protocols/kernel-cache.md): ends of files, pages, names, modes.
+//! (docs/protocols/kernel-cache.md): ends of files, pages, modes. (More of that is in crates/weft-programs.)
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long each of the checks goes on that look for a race.
+/// How long what looks for a race goes on.
 const RACE: Duration = Duration::from_secs(3);
-
-/// One appends; others follow on both mounts, while one asks for the size all the time: nobody reads a byte that was not
-/// written, and who was told of a size by a descriptor reads as much by it.
-pub fn followers_read_what_was_written(a: &Path, b: &Path) {
-    const LINE: &[u8] = b"0123456789\n";
-    let name = "followed";
-    File::create(a.join(name)).unwrap();
-    let mut log = OpenOptions::new().append(true).open(a.join(name)).unwrap();
-    let written = AtomicU64::new(0);
-    let is_over = AtomicBool::new(false);
-    let follow = |path: &Path| {
-        let file = File::open(path).unwrap();
-        let (mut at, mut buffer) = (0, vec![0; 65_536]);
-        loop {
-            let was_over = is_over.load(Ordering::SeqCst);
-            let told = file.metadata().unwrap().len();
-            let count = file.read_at(&mut buffer, at).unwrap();
-            assert!(at + count as u64 >= told.min(at + buffer.len() as u64));
-            for (place, byte) in (at..).zip(&buffer[..count]) {
-                let right = LINE[place as usize % LINE.len()];
-                assert_eq!(*byte, right, "byte {place} of {}", path.display());
-            }
-            at += count as u64;
-            if was_over && count == 0 {
-                assert_eq!(at, written.load(Ordering::SeqCst));
-                return;
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for mount in [a, b, b] {
-            scope.spawn(move || follow(&mount.join(name)));
-        }
-        for mount in [a, b] {
-            let is_over = &is_over;
-            scope.spawn(move || {
-                while !is_over.load(Ordering::SeqCst) {
-                    fs::metadata(mount.join(name)).unwrap();
-                }
-            });
-        }
-        let end = Instant::now() + RACE;
-        while Instant::now() < end {
-            log.write_all(LINE).unwrap();
-            written.fetch_add(LINE.len() as u64, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        is_over.store(true, Ordering::SeqCst);
-    });
-}
 
 /// Two mounts make one file longer: what the one's write has returned for, the other reads.
 pub fn ends_are_where_the_other_left_them(a: &Path, b: &Path) {
@@ -99,38 +47,6 @@ pub fn ends_are_where_the_other_left_them(a: &Path, b: &Path) {
                 assert!(part == [b'y'; PART], "round {round}, part {n}");
             }
         });
-    }
-}
-
-/// Two mounts rename the same files to the same names: each is told yes by one of them.
-pub fn names_are_taken_once(a: &Path, b: &Path) {
-    const JOBS: usize = 150;
-    for dir in ["new", "cur"] {
-        fs::create_dir(a.join(dir)).unwrap();
-    }
-    let file = |mount: &Path, dir: &str, n: usize| mount.join(dir).join(n.to_string());
-    for n in 0..JOBS {
-        File::create(file(a, "new", n)).unwrap();
-    }
-    let together = Barrier::new(2);
-    let take = |mount: &Path| -> Vec<bool> {
-        let take = |n| {
-            together.wait();
-            let taken = fs::rename(file(mount, "new", n), file(mount, "cur", n));
-            if let Err(error) = &taken {
-                assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
-            }
-            taken.is_ok()
-        };
-        (0..JOBS).map(take).collect()
-    };
-    let (by_a, by_b) = std::thread::scope(|scope| {
-        let by_b = scope.spawn(|| take(b));
-        (take(a), by_b.join().unwrap())
-    });
-    for n in 0..JOBS {
-        assert!(by_a[n] != by_b[n], "{n}: {} {}", by_a[n], by_b[n]);
-        fs::metadata(file(a, "cur", n)).unwrap();
     }
 }
 

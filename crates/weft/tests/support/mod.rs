@@ -7,6 +7,8 @@
     reason = "acts on real processes and files; not every test needs all of it"
 )]
 
+pub mod mounts;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -35,6 +35,7 @@ pub enum Kind {
     Coordinator,
     Refusals,
     DiskDies,
+    CutOff,
 }
 
 /// The kinds that there are with one metadata server.
@@ -75,7 +76,7 @@ pub const GROUP_KINDS: &[Kind] = &[
 ];
 
 /// Kinds that no seed draws, or those that are kept would mean something else: for storms.
-pub const STORM_KINDS: &[Kind] = &[Kind::Refusals, Kind::DiskDies];
+pub const STORM_KINDS: &[Kind] = &[Kind::Refusals, Kind::DiskDies, Kind::CutOff];
 
 /// The kinds that there are with so many metadata servers.
 pub fn all(members: u32) -> impl Iterator<Item = Kind> {
@@ -150,6 +151,7 @@ impl Kind {
             Kind::Coordinator => "coordinator",
             Kind::Refusals => "refusals",
             Kind::DiskDies => "disk dies",
+            Kind::CutOff => "cut off",
         }
     }
 }

@@ -22,6 +22,10 @@ use weft_meta::Refusals;
 /// How often the scenario looks at the clock, at most.
 const TICK: Duration = Duration::from_millis(50);
 
+/// So much longer than a session's term clients are cut off, at least and at most, in milliseconds: what they sent
+/// arrives before anybody takes it for too late.
+const BEYOND_TERM_MS: std::ops::Range<u64> = 1_000..6_000;
+
 /// With what the metadata service refuses changes that it could do.
 const REFUSED_WITH: [i32; 3] = [libc::ENOSPC, libc::EDQUOT, libc::EIO];
 
@@ -32,6 +36,7 @@ enum End {
     StartClient(usize),
     ResumeClient(usize),
     Heal(String, String),
+    HealAll(String, Vec<String>),
     Pace(String, String),
     StartData(usize, usize),
     ResumeData(usize, usize),
@@ -235,6 +240,13 @@ impl<'a> Faults<'a> {
                 cluster.world.net().cut(&name, &other);
                 End::Heal(name, other)
             }
+            Kind::CutOff => match self.cut_off(client) {
+                Some((end, length)) => {
+                    length_ms = length;
+                    end
+                }
+                None => return,
+            },
             Kind::Cut | Kind::OneWayCut => {
                 let (a, b) = self.any_two();
                 if kind == Kind::Cut {
@@ -299,6 +311,11 @@ impl<'a> Faults<'a> {
             End::StartClient(client) => cluster.start_client(client),
             End::ResumeClient(client) => cluster.clients[client].resume(),
             End::Heal(a, b) => cluster.world.net().heal_between(&a, &b),
+            End::HealAll(name, servers) => {
+                for server in servers {
+                    cluster.world.net().heal_between(&name, &server);
+                }
+            }
             End::Pace(a, b) => cluster.world.net().clear_pace(&a, &b),
             End::StartData(pair, member) => cluster.start_data(pair, member),
             End::ResumeData(pair, member) => cluster.data[pair][member].resume(),
@@ -325,6 +342,32 @@ impl<'a> Faults<'a> {
         }
         cluster.shared.coverage.end(kind.name());
         cluster.look();
+    }
+
+    /// Cuts a client off from all metadata servers, or from all data servers, for longer than a term; none if it is
+    /// cut off from them. Answers for how many milliseconds, too.
+    fn cut_off(&mut self, client: usize) -> Option<(End, u64)> {
+        let cluster = self.cluster;
+        let name = cluster.clients[client].name();
+        let servers: Vec<String> = match self.rng.once_in(3) {
+            true => cluster
+                .data
+                .iter()
+                .flatten()
+                .map(|node| node.name())
+                .collect(),
+            false => cluster.meta.iter().map(|node| node.name()).collect(),
+        };
+        let net = cluster.world.net();
+        if servers.iter().any(|server| net.is_disturbed(&name, server)) {
+            return None;
+        }
+        for server in &servers {
+            net.cut(&name, server);
+        }
+        let term = cluster.shape.session_term.as_millis() as u64;
+        let length_ms = term + self.rng.within(BEYOND_TERM_MS);
+        Some((End::HealAll(name, servers), length_ms))
     }
 
     /// A fault of a data server or its disk; none if there is no fit one now.

@@ -86,6 +86,7 @@ impl Worker {
             ino: handle.ino,
             owner,
         };
+        self.taken.closes(handle.ino, owner, handle.id);
         self.record(op, async |_| {
             let flushed = self.client.flush(handle.id, Some(owner)).await;
             let released = self.client.release(handle.id, Some(owner)).await;
@@ -110,6 +111,8 @@ impl Worker {
         } = self.handles[index];
         let offset = self.offset();
         let length = self.length();
+        let is_lost = self.taken.has_lost(id, self.client.session());
+        let begun = self.shared.history.next();
         match choice {
             Try::Read => {
                 self.read(ino, id, offset, length * 2).await;
@@ -187,8 +190,11 @@ impl Worker {
                 .await;
             }
             Try::Copy => self.copy((offset, length)).await,
-            Try::WaitForLock => self.wait_for_lock(ino).await,
-            _ => self.lock(ino).await,
+            Try::WaitForLock => self.wait_for_lock(ino, id).await,
+            _ => self.lock(ino, id).await,
+        }
+        if is_lost {
+            self.shared.history.lock_was_lost(begun);
         }
     }
 

@@ -22,12 +22,13 @@ use crate::oracle::history::{ClientId, History, Kind, Op, Outcome, Reply, Seen};
 use crate::rng::Rng;
 use draw::{Try, WEIGHTS};
 use files::Handle;
+use locks::ByHandle;
 use mounted::Mounted;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
-use weft_client::{Attr, Client, Cred, Errno, FileKind, Known};
+use weft_client::{Attr, Client, Cred, Errno, FileKind, HandleId, Known};
 use weft_env::Env;
 
 /// An operation that failed with EIO may take effect as late as this after its answer: what it sent
@@ -135,6 +136,8 @@ pub struct Shared {
     pub spreads: Rc<Cell<Option<u64>>>,
     /// So many of the clients, the first ones, are mounts.
     pub mounts: Rc<Cell<u32>>,
+    /// Locks are taken by way of handles, which fail when they are lost. (Seeds that are kept took them otherwise.)
+    pub locks_by_handle: Rc<Cell<bool>>,
 }
 
 /// One life of a client.
@@ -152,8 +155,10 @@ pub struct Worker {
     /// It works by way of a kernel.
     mounted: Option<Mounted>,
     life: Rc<Life>,
-    /// Locks that this client has waited for and got: inode and units.
-    waited_for: Vec<(u64, u8, u8)>,
+    /// Locks that this client has waited for and got: inode, handle and units.
+    waited_for: Vec<(u64, HandleId, u8, u8)>,
+    /// Locks that were taken by way of handles.
+    taken: ByHandle,
     /// What names this client has seen, so that most operations find something.
     names: BTreeMap<(u64, Vec<u8>), u64>,
 }
@@ -215,6 +220,7 @@ impl Worker {
             handles: Vec::new(),
             mounted: None,
             waited_for: Vec::new(),
+            taken: ByHandle::default(),
             names: BTreeMap::new(),
         }
     }
@@ -226,6 +232,7 @@ impl Worker {
     pub async fn mount(&mut self, rng: Rng) -> Result<(), Errno> {
         let mount = Mount::new(self.env.clone(), self.client.clone(), rng).await?;
         self.mounted = Some(Mounted::new(&mount));
+        self.shared.history.mounted(self.id);
         Ok(())
     }
 
