@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::{Dev, can_mount};
+use support::{Dev, Stopping, can_mount};
 
 /// Files that are there all the time: several steps of a split.
 const STAY: usize = 1_500;
@@ -50,14 +50,6 @@ fn work(dir: &Path, number: u64, stop: &AtomicBool, rounds: &AtomicU64) {
         assert!(!moved.exists());
         round += 1;
         rounds.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-struct Stopping<'a>(&'a AtomicBool);
-
-impl Drop for Stopping<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use support::Stopping;
 use support::mounts::{Mounts, PATIENCE, until};
 
 fn open(path: &Path) -> File {
@@ -263,13 +264,14 @@ fn mapped_while_written(mounts: &Mounts) {
                 }
             });
         }
+        let stopping = Stopping(&is_over);
         together.wait();
         for byte in 1..=200 {
             let begun = Instant::now();
             writer.write_all_at(&[byte; MAPPED], 0).unwrap();
             longest.fetch_max(begun.elapsed().as_millis() as u64, Ordering::SeqCst);
         }
-        is_over.store(true, Ordering::SeqCst);
+        drop(stopping);
     });
     let longest = longest.load(Ordering::SeqCst);
     assert!(longest < 3000, "a write took {longest} ms");

@@ -1,6 +1,7 @@
 //! What the kernel may believe between a reply, an invalidation and the next request, with no fault at all
 //! (docs/protocols/kernel-cache.md): ends of files, pages, modes. (More of that is in crates/weft-programs.)
 
+use crate::support::Stopping;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::fd::AsRawFd;
@@ -101,6 +102,7 @@ pub fn writes_past_the_cache_are_read(a: &Path) {
     };
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let stopping = Stopping(&is_over);
         // It brings the page back while it is written.
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
@@ -116,7 +118,7 @@ pub fn writes_past_the_cache_are_read(a: &Path) {
             (submitted, first() == byte)
         });
         let rounds: Vec<(bool, bool)> = rounds.collect();
-        is_over.store(true, Ordering::SeqCst);
+        drop(stopping);
         assert!(
             rounds.iter().all(|round| *round == (true, true)),
             "{rounds:?}"

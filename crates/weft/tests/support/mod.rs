@@ -13,6 +13,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub const WEFT: &str = env!("CARGO_BIN_EXE_weft");
@@ -166,4 +167,13 @@ pub fn can_mount() -> bool {
         println!("left out: /dev/fuse is missing or cannot be opened");
     }
     openable
+}
+
+/// Tells others to stop when it goes, also by a panic: or they would be waited for without end.
+pub struct Stopping<'a>(pub &'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
