@@ -10,6 +10,10 @@
 //! once, and asks for every name of the path (`LOOKUP_REVAL`), and so finds that the old one has gone. In that second
 //! pass it is not sent back again, or the program would be told ESTALE: but for the one case that is to be seen, an inode
 //! that it was told of in this very pass under a name that does not stand any more.
+//!
+//! Nothing says where a second pass ends and the thread's next system call begins, which has names of its own that it
+//! took from the kernel. So a pass is good for what is asked in one: a first name that is no directory's, and, if one of
+//! the two is what it was sent back for, the name after it.
 
 use bytes::Bytes;
 use std::time::Duration;
@@ -22,9 +26,6 @@ const NAMES_MAX: usize = 8;
 
 /// Threads in their second pass. Only a bound on memory: who was forgotten is sent back once more.
 const PASSES_MAX: usize = 1024;
-
-/// Inodes that one of them was told of.
-const TOLD_MAX: usize = 64;
 
 /// A second pass is over after this.
 const PASS: Duration = Duration::from_secs(1);
@@ -41,8 +42,10 @@ pub struct Name {
 /// A thread's second pass.
 struct Pass {
     began: Mono,
-    /// What it was told in it.
-    told: Vec<(u64, Name)>,
+    /// What it was sent back for.
+    of: Name,
+    /// What it was told first in it.
+    first: Option<(u64, Name)>,
 }
 
 /// Names that the kernel was told of, by inode.
@@ -82,39 +85,55 @@ impl Aliases {
         let others = self.names.get_mut(&ino);
         let is_second = |names: &Vec<Name>| names.iter().any(|it| it != name && !stands(it));
         let second = others.filter(|names| is_second(names));
-        let pass = self.passes.get_mut(&thread);
-        let Some(pass) = pass.filter(|pass| pass.began + PASS >= now) else {
-            if second.is_some() {
-                self.send_back(thread, now);
-                return false;
+        let pass = self.passes.remove(&thread);
+        let pass = pass.filter(|pass| pass.began + PASS >= now);
+        let is_source = |(of, told): &(u64, Name)| *of == ino && told != name && !stands(told);
+        let may = match &pass {
+            None => second.is_none(),
+            Some(Pass { first: None, .. }) => true,
+            Some(Pass {
+                of,
+                first: Some(first),
+                ..
+            }) => {
+                let is_of_this_pass = first.1 == *of || name == of;
+                !is_source(first) && (is_of_this_pass || second.is_none())
             }
-            return true;
         };
-        let is_of_this_pass =
-            |(of, told): &(u64, Name)| *of == ino && told != name && !stands(told);
-        if pass.told.iter().any(is_of_this_pass) {
-            self.send_back(thread, now);
+        if !may {
+            self.send_back(thread, now, name);
             return false;
         }
-        if pass.told.len() < TOLD_MAX {
-            pass.told.push((ino, name.clone()));
-        }
+        let Some(mut pass) = pass else { return true };
         if let Some(names) = second {
             // It asks for every name that it goes by.
             names.retain(|other| other == name || stands(other));
         }
+        if pass.first.is_none() {
+            pass.first = Some((ino, name.clone()));
+            self.passes.insert(thread, pass);
+        }
         true
     }
 
-    fn send_back(&mut self, thread: u32, now: Mono) {
+    /// A thread has looked up a name that is not there. That ends a system call, or is the last name of one.
+    pub fn absent(&mut self, thread: u32) {
+        self.passes.remove(&thread);
+    }
+
+    fn send_back(&mut self, thread: u32, now: Mono, of: &Name) {
         if self.passes.len() >= PASSES_MAX {
             self.passes.retain(|_, pass| pass.began + PASS >= now);
         }
         if self.passes.len() >= PASSES_MAX {
             self.passes.clear();
         }
-        let told = Vec::new();
-        self.passes.insert(thread, Pass { began: now, told });
+        let pass = Pass {
+            began: now,
+            of: of.clone(),
+            first: None,
+        };
+        self.passes.insert(thread, pass);
     }
 
     /// The kernel has renamed an inode itself.
@@ -177,13 +196,30 @@ mod tests {
         assert!(aliases.may_tell((50, at(1)), 3, &a, |_| false));
         assert!(aliases.may_tell((50, at(2)), 7, &c, |_| false));
         // But not if source and target are one: the source has gone since it was told.
-        aliases.told(3, a.clone());
-        assert!(!aliases.may_tell((50, at(3)), 3, &c, |_| false));
-        assert!(aliases.may_tell((50, at(4)), 3, &c, |_| false));
-        // Another system call.
-        aliases.told(9, name(1, "e-old"));
-        let later = at(5) + PASS;
-        assert!(!aliases.may_tell((50, later), 9, &name(1, "e"), |_| false));
+        aliases.told(3, a);
+        assert!(!aliases.may_tell((51, at(3)), 3, &name(1, "b"), |_| false));
+        assert!(aliases.may_tell((51, at(4)), 3, &name(1, "b"), |_| false));
+        assert!(!aliases.may_tell((51, at(5)), 3, &c, |_| false));
+        assert!(aliases.may_tell((51, at(6)), 3, &c, |_| false));
+    }
+
+    /// The next system call of a thread that was sent back, at once, with a source that the kernel knew.
+    #[test]
+    fn a_second_pass_ends() {
+        let mut aliases = Aliases::default();
+        aliases.told(3, name(1, "from-3"));
+        aliases.told(7, name(1, "from-7"));
+        let (three, seven) = (name(1, "to-3"), name(1, "to-7"));
+        // A link: the source stands, and so does the target.
+        assert!(!aliases.may_tell((50, at(0)), 3, &three, |_| false));
+        assert!(aliases.may_tell((50, at(0)), 9, &name(1, "other"), |_| false));
+        assert!(aliases.may_tell((50, at(0)), 3, &three, |_| false));
+        assert!(!aliases.may_tell((50, at(0)), 7, &seven, |_| false));
+        // A rename: the source has gone.
+        aliases.told(7, name(1, "from-7"));
+        assert!(!aliases.may_tell((51, at(0)), 7, &seven, |_| false));
+        aliases.absent(51);
+        assert!(!aliases.may_tell((51, at(0)), 7, &seven, |_| false));
     }
 
     #[test]

@@ -101,6 +101,11 @@ impl KernelCache {
         aliases.may_tell((thread, self.now()), ino, name, stands)
     }
 
+    /// A thread has looked up a name that is not there.
+    pub fn told_absent(&self, thread: u32) {
+        self.aliases.borrow_mut().absent(thread);
+    }
+
     /// The kernel renames an inode itself when this is answered.
     pub fn tells_renamed(&self, ino: u64, from: &Name, to: Name) {
         self.aliases.borrow_mut().renamed(ino, from, to);

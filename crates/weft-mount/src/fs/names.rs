@@ -29,10 +29,13 @@ impl Face {
                 let name = self.name(parent, name);
                 self.found(header, name, known, found.name_leased).await
             }
-            None => match self.name_validity(found.name_leased) {
-                0 => Err(Errno(libc::ENOENT)),
-                valid => Ok(Out::with_capacity(128).absent_entry(valid).into()),
-            },
+            None => {
+                self.kernel.told_absent(header.pid);
+                match self.name_validity(found.name_leased) {
+                    0 => Err(Errno(libc::ENOENT)),
+                    valid => Ok(Out::with_capacity(128).absent_entry(valid).into()),
+                }
+            }
         }
     }
 
