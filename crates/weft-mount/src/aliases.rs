@@ -201,6 +201,10 @@ mod tests {
         assert!(aliases.may_tell((51, at(4)), 3, &name(1, "b"), |_| false));
         assert!(!aliases.may_tell((51, at(5)), 3, &c, |_| false));
         assert!(aliases.may_tell((51, at(6)), 3, &c, |_| false));
+        // Much later is another system call.
+        aliases.told(9, name(1, "e-old"));
+        let later = at(6) + PASS + Duration::from_millis(1);
+        assert!(!aliases.may_tell((51, later), 9, &name(1, "e"), |_| false));
     }
 
     /// The next system call of a thread that was sent back, at once, with a source that the kernel knew.
@@ -220,6 +224,11 @@ mod tests {
         assert!(!aliases.may_tell((51, at(0)), 7, &seven, |_| false));
         aliases.absent(51);
         assert!(!aliases.may_tell((51, at(0)), 7, &seven, |_| false));
+        // It was sent back for neither of the two names that it goes by then.
+        assert!(!aliases.may_tell((52, at(0)), 7, &seven, |_| false));
+        assert!(aliases.may_tell((52, at(0)), 9, &name(1, "other"), |_| false));
+        aliases.told(3, name(1, "from-3"));
+        assert!(!aliases.may_tell((52, at(0)), 3, &name(1, "to"), |_| false));
     }
 
     #[test]
