@@ -235,7 +235,12 @@ impl Core {
                 let (core, node) = (self.clone(), node.clone());
                 self.env.spawn("cut in doubt", async move {
                     let _cutting = cutting;
-                    let answer = doubt.end(&core, node.ino).await;
+                    // Every change of a file's content is answered with where that lies; what changes nothing is not.
+                    let has_layout = |answer: &(ChangeReply, Link)| {
+                        let reply = answer.0.reply.as_ref();
+                        reply.is_some_and(|reply| reply.layout.is_some())
+                    };
+                    let answer = doubt.end(&core, node.ino).await.filter(has_layout);
                     tracing::info!(
                         ino = node.ino,
                         was_cut = answer.is_some(),

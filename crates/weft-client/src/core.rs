@@ -679,6 +679,11 @@ impl Core {
 
     /// Has the face forget an inode. False: as [`crate::Invalidator::inode`].
     pub async fn invalidate(&self, node: &Node) -> bool {
+        self.forget_in_face(node, true).await
+    }
+
+    /// The same, with the bytes that it has of the inode or without. Without, it waits for nothing that waits for servers.
+    pub async fn forget_in_face(&self, node: &Node, data: bool) -> bool {
         let Some(invalidator) = self.invalidator.borrow().clone() else {
             return true;
         };
@@ -693,7 +698,7 @@ impl Core {
         if is_dir {
             invalidator.names(ino).await;
         }
-        invalidator.inode(ino, true).await
+        invalidator.inode(ino, data).await
     }
 }
 

@@ -242,6 +242,7 @@ impl Core {
     pub async fn list_one(self: &Rc<Self>, ino: u64, after: u64, plus: bool) -> Result<Listed> {
         let node = self.nodes.get_or_new(ino);
         let change = node.state.borrow().attr.map_or(0, |attr| attr.change);
+        let losses = node.state.borrow().lease.losses();
         let xattr_changes = self.xattr_changes.get();
         let (reply, link) = self
             .ask_at(node.ino, |link| ReaddirRequest {
@@ -278,7 +279,7 @@ impl Core {
             });
         }
         let mut state = node.state.borrow_mut();
-        let holds = granted && state.lease.may_answer();
+        let holds = granted && state.lease.may_answer() && state.lease.losses() == losses;
         if holds && reply.shards == 0 {
             let names = state.names.get_or_insert_default();
             if after == 0 {

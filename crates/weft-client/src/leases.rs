@@ -196,6 +196,8 @@ pub struct LeaseState {
     turns: u64,
     /// The client gives it back of its own accord: nothing is granted until that is done.
     leaving: bool,
+    /// Changes of this client's own that nobody has answered for: what is cached may be of before them.
+    doubts: u32,
     /// Held under SHARED.
     ranges: Ranges,
     read: Used,
@@ -225,15 +227,28 @@ impl LeaseState {
     }
 
     /// What is cached under the lease may be answered with. True while it is given back, too:
-    /// nobody else is allowed a change before that is over.
+    /// nobody else is allowed a change before that is over. What is owned holds in doubt, too.
     pub fn may_answer(&self) -> bool {
-        self.mode >= Mode::Read
+        self.mode >= Mode::Read && (self.doubts == 0 || self.mode == Mode::Write)
     }
 
     /// The face may keep what it is answered.
     pub fn may_keep(&self) -> bool {
         let keeps = |g: &GivingBack| g.to >= Mode::Read;
-        self.mode >= Mode::Read && self.giving_back.as_ref().is_none_or(keeps)
+        self.may_answer() && self.doubts == 0 && self.giving_back.as_ref().is_none_or(keeps)
+    }
+
+    /// A change of this client's own may be done later than it knows.
+    pub fn begin_doubt(&mut self) {
+        self.doubts += 1;
+    }
+
+    /// It is known what became of one. What was asked before that may be of before the change.
+    pub fn end_doubt(&mut self) {
+        self.doubts = self.doubts.saturating_sub(1);
+        if self.mode == Mode::Read {
+            self.losses += 1;
+        }
     }
 
     /// The WRITE lease is held and not being given back.

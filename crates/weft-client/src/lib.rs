@@ -22,6 +22,7 @@ mod core;
 mod departed;
 mod dirops;
 mod dirs;
+mod doubts;
 mod expiring;
 mod extents;
 mod file;

@@ -60,11 +60,14 @@ impl Core {
     }
 
     /// A directory's change number as far as it is known here: what is asked now is known at least
-    /// at this change.
-    fn change_of(&self, dir: u64) -> u64 {
-        let node = self.nodes.get(dir);
-        node.and_then(|node| node.state.borrow().attr.map(|attr| attr.change))
-            .unwrap_or(0)
+    /// at this change. And how often its lease has been lost.
+    fn standing_of(&self, dir: u64) -> (u64, u64) {
+        let Some(node) = self.nodes.get(dir) else {
+            return (0, 0);
+        };
+        let state = node.state.borrow();
+        let change = state.attr.map_or(0, |attr| attr.change);
+        (change, state.lease.losses())
     }
 
     pub fn put_name(&self, parent: u64, name: &[u8], found: NameState, change: u64) -> bool {
@@ -181,7 +184,7 @@ impl Core {
             }
             None => {}
         }
-        let change = self.change_of(parent);
+        let (change, losses) = self.standing_of(parent);
         let handovers = self.handovers.get();
         let (reply, link) = self
             .ask_at(parent, |link| LookupRequest {
@@ -219,7 +222,7 @@ impl Core {
             elsewhere = (known.attr.shards > 0).then_some(ino);
             found.entry = Some(known);
         }
-        if granted {
+        if granted && self.standing_of(parent).1 == losses {
             found.name_leased = self.put_name(parent, name, state, change);
         }
         if let Some(old) = old {

@@ -87,7 +87,18 @@ impl Core {
         want_leases: bool,
     ) -> Result<(ChangeReply, Link)> {
         let changed = self.change_or_doubt(ino, cred, op, want_leases).await;
-        changed.map_err(Stopped::errno)
+        self.unless_in_doubt(changed).await
+    }
+
+    async fn unless_in_doubt<T>(
+        self: &Rc<Self>,
+        changed: std::result::Result<T, Stopped>,
+    ) -> Result<T> {
+        match changed {
+            Ok(answer) => Ok(answer),
+            Err(Stopped::InDoubt(doubt)) => Err(self.in_doubt(doubt).await),
+            Err(stopped) => Err(stopped.errno()),
+        }
     }
 
     /// The same for what the caller has waited for already, since then.
@@ -99,7 +110,7 @@ impl Core {
     ) -> Result<(ChangeReply, Link)> {
         let way = self.way(ino, begun);
         let changed = self.change_on(way, root_cred(), op, false).await;
-        changed.map_err(Stopped::errno)
+        self.unless_in_doubt(changed).await
     }
 
     /// The same. Where nobody knows whether it was done ([`Stopped::InDoubt`]), the caller can find out.

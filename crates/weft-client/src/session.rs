@@ -147,14 +147,24 @@ pub(crate) struct Doubt {
     numbered: Numbered,
     /// Under which it was sent.
     session: u64,
+    /// What it was to do.
+    op: Option<op::Op>,
 }
 
 impl Doubt {
-    /// Ends the doubt: its answer if the change was done; None if it was not, and never will be. It takes as long as the
-    /// service is away. What asks has the change's own number and changes nothing: either the service has an answer
-    /// under that number already, or this one's is the answer from now on, whatever arrives late.
+    /// What the change was to do.
+    pub fn op(&self) -> Option<&op::Op> {
+        self.op.as_ref()
+    }
+
+    /// Ends the doubt: its answer if the change was done, or that of one that changes nothing. None: the session is over, or
+    /// the change cannot be done. It takes as long as the service is away. What asks has the change's own number and
+    /// changes nothing, on an inode of the group's: either the service has an answer under that number already, or this
+    /// one's is the answer from now on, whatever arrives late.
     pub async fn end(self, core: &Rc<Core>, ino: u64) -> Option<(ChangeReply, Link)> {
-        let Doubt { numbered, session } = self;
+        let Doubt {
+            numbered, session, ..
+        } = self;
         let with = &numbered.0;
         let nothing = op::Op::SetLock(SetLock {
             ino,
@@ -192,8 +202,7 @@ impl Doubt {
             let answer = link.connection.call(&request, Payload::none()).await;
             if let Some(result) = with.judge::<ChangeRequest>(core, &link, answer).await {
                 let answered = result.ok()?;
-                // Every change of a file's content is answered with where that lies; a lock's is not.
-                let is_done = |reply: &OpReply| reply.failure_errno == 0 && reply.layout.is_some();
+                let is_done = |reply: &OpReply| reply.failure_errno == 0;
                 let is_done = answered.reply.as_ref().is_some_and(is_done);
                 return is_done.then_some((answered, link));
             }
@@ -511,8 +520,13 @@ impl Session {
             Ok(result) => result?,
             Err(_) => {
                 let session = request.session;
+                let op = request.op.and_then(|asked| asked.op);
                 return Err(match numbered {
-                    Some(numbered) => Stopped::InDoubt(Doubt { numbered, session }),
+                    Some(numbered) => Stopped::InDoubt(Doubt {
+                        numbered,
+                        session,
+                        op,
+                    }),
                     None => Errno(libc::EIO).into(),
                 });
             }

@@ -202,7 +202,7 @@ impl Core {
         let nodes = self.nodes_of(group);
         let mut held = Vec::new();
         for node in nodes {
-            let was_held = node.state.borrow().lease.may_answer();
+            let was_held = node.state.borrow().lease.mode() >= Mode::Read;
             self.lose_node(&node);
             {
                 let mut state = node.state.borrow_mut();

@@ -27,7 +27,7 @@ const NAMES_MAX: usize = 8;
 /// Threads in their second pass. Only a bound on memory: who was forgotten is sent back once more.
 const PASSES_MAX: usize = 1024;
 
-/// A second pass is over after this.
+/// A second pass is over if nothing is asked for so long after the answer that began it.
 const PASS: Duration = Duration::from_secs(1);
 
 /// A name in a directory.
@@ -37,6 +37,21 @@ pub struct Name {
     pub parent: u64,
     /// The name in it.
     pub name: Bytes,
+}
+
+/// A name that the kernel was told of.
+struct Known {
+    name: Name,
+    /// When a thread in its second pass saw that it does not stand any more. Others may have taken it from the kernel just
+    /// before, and are sent back as well.
+    gone: Option<Mono>,
+}
+
+impl Known {
+    /// Nobody who asks now has taken it from the kernel.
+    fn is_over(&self, asked: Mono) -> bool {
+        self.gone.is_some_and(|gone| gone + PASS < asked)
+    }
 }
 
 /// A thread's second pass.
@@ -51,7 +66,7 @@ struct Pass {
 /// Names that the kernel was told of, by inode.
 #[derive(Default)]
 pub struct Aliases {
-    names: FixedMap<u64, Vec<Name>>,
+    names: FixedMap<u64, Vec<Known>>,
     passes: FixedMap<u32, Pass>,
 }
 
@@ -59,34 +74,40 @@ impl Aliases {
     /// The kernel is being told that a name stands for an inode.
     pub fn told(&mut self, ino: u64, name: Name) {
         let names = self.names.entry(ino).or_default();
-        if names.contains(&name) {
+        if let Some(known) = names.iter_mut().find(|known| known.name == name) {
+            known.gone = None;
             return;
         }
         if names.len() == NAMES_MAX {
             names.remove(0);
         }
-        names.push(name);
+        names.push(Known { name, gone: None });
     }
 
     /// The names by which the kernel may know an inode.
-    pub fn names(&self, ino: u64) -> &[Name] {
-        self.names.get(&ino).map_or(&[], |names| names)
+    pub fn names(&self, ino: u64) -> Vec<Name> {
+        let names = self.names.get(&ino).into_iter().flatten();
+        names.map(|known| known.name.clone()).collect()
     }
 
-    /// A thread has looked up a name and found an inode: true if it may be told. `stands` says of another name whether it
-    /// is known to stand for the inode.
+    /// A thread, which asked at `asked`, has looked up a name and found an inode: true if it may be told. `stands` says of
+    /// another name whether it is known to stand for the inode.
     pub fn may_tell(
         &mut self,
-        (thread, now): (u32, Mono),
+        thread: u32,
+        (asked, now): (Mono, Mono),
         ino: u64,
         name: &Name,
         stands: impl Fn(&Name) -> bool,
     ) -> bool {
-        let others = self.names.get_mut(&ino);
-        let is_second = |names: &Vec<Name>| names.iter().any(|it| it != name && !stands(it));
-        let second = others.filter(|names| is_second(names));
+        let is_gone = |known: &Known| known.name != *name && !stands(&known.name);
+        let mut others = self.names.get_mut(&ino);
+        if let Some(names) = &mut others {
+            names.retain(|known| !known.is_over(asked));
+        }
+        let second = others.filter(|names| names.iter().any(is_gone));
         let pass = self.passes.remove(&thread);
-        let pass = pass.filter(|pass| pass.began + PASS >= now);
+        let pass = pass.filter(|pass| pass.began + PASS >= asked);
         let is_source = |(of, told): &(u64, Name)| *of == ino && told != name && !stands(told);
         let may = match &pass {
             None => second.is_none(),
@@ -107,7 +128,8 @@ impl Aliases {
         let Some(mut pass) = pass else { return true };
         if let Some(names) = second {
             // It asks for every name that it goes by.
-            names.retain(|other| other == name || stands(other));
+            let gone = names.iter_mut().filter(|known| is_gone(known));
+            gone.for_each(|known| known.gone = known.gone.or(Some(now)));
         }
         if pass.first.is_none() {
             pass.first = Some((ino, name.clone()));
@@ -139,7 +161,7 @@ impl Aliases {
     /// The kernel has renamed an inode itself.
     pub fn renamed(&mut self, ino: u64, from: &Name, to: Name) {
         if let Some(names) = self.names.get_mut(&ino) {
-            names.retain(|name| name != from);
+            names.retain(|known| known.name != *from);
         }
         self.told(ino, to);
     }
@@ -171,18 +193,20 @@ mod tests {
         aliases.told(7, name(1, "new"));
         let cur = name(2, "cur");
         // The name that it was told of is known to stand.
-        assert!(aliases.may_tell((50, at(0)), 7, &cur, |_| true));
+        assert!(aliases.may_tell(50, (at(0), at(0)), 7, &cur, |_| true));
         // It is not: each thread is sent back once.
-        assert!(!aliases.may_tell((50, at(0)), 7, &cur, |_| false));
-        assert!(!aliases.may_tell((51, at(0)), 7, &cur, |_| false));
-        assert!(aliases.may_tell((50, at(1)), 7, &cur, |_| false));
+        assert!(!aliases.may_tell(50, (at(0), at(0)), 7, &cur, |_| false));
+        assert!(!aliases.may_tell(51, (at(0), at(0)), 7, &cur, |_| false));
+        assert!(aliases.may_tell(50, (at(1), at(1)), 7, &cur, |_| false));
         aliases.told(7, cur.clone());
-        // The old name has gone: nobody is sent back for it.
-        assert!(aliases.may_tell((52, at(1)), 7, &cur, |_| false));
+        // The old name has gone. Who may have taken it from the kernel before is sent back, nobody after that.
+        assert!(!aliases.may_tell(52, (at(1), at(1)), 7, &cur, |_| false));
+        let later = at(2) + PASS;
+        assert!(aliases.may_tell(53, (later, later), 7, &cur, |_| false));
         // What is not known, or forgotten, has no other name.
-        assert!(aliases.may_tell((53, at(1)), 8, &cur, |_| false));
+        assert!(aliases.may_tell(53, (at(1), at(1)), 8, &cur, |_| false));
         aliases.forgot(7);
-        assert!(aliases.may_tell((53, at(1)), 7, &name(3, "third"), |_| false));
+        assert!(aliases.may_tell(53, (at(1), at(1)), 7, &name(3, "third"), |_| false));
     }
 
     /// Linux begins a system call again once: the names of a rename's source and target may both be second ones.
@@ -192,19 +216,19 @@ mod tests {
         aliases.told(3, name(1, "a-old"));
         aliases.told(7, name(1, "c-old"));
         let (a, c) = (name(1, "a"), name(1, "c"));
-        assert!(!aliases.may_tell((50, at(0)), 3, &a, |_| false));
-        assert!(aliases.may_tell((50, at(1)), 3, &a, |_| false));
-        assert!(aliases.may_tell((50, at(2)), 7, &c, |_| false));
+        assert!(!aliases.may_tell(50, (at(0), at(0)), 3, &a, |_| false));
+        assert!(aliases.may_tell(50, (at(1), at(1)), 3, &a, |_| false));
+        assert!(aliases.may_tell(50, (at(2), at(2)), 7, &c, |_| false));
         // But not if source and target are one: the source has gone since it was told.
         aliases.told(3, a);
-        assert!(!aliases.may_tell((51, at(3)), 3, &name(1, "b"), |_| false));
-        assert!(aliases.may_tell((51, at(4)), 3, &name(1, "b"), |_| false));
-        assert!(!aliases.may_tell((51, at(5)), 3, &c, |_| false));
-        assert!(aliases.may_tell((51, at(6)), 3, &c, |_| false));
+        assert!(!aliases.may_tell(51, (at(3), at(3)), 3, &name(1, "b"), |_| false));
+        assert!(aliases.may_tell(51, (at(4), at(4)), 3, &name(1, "b"), |_| false));
+        assert!(!aliases.may_tell(51, (at(5), at(5)), 3, &c, |_| false));
+        assert!(aliases.may_tell(51, (at(6), at(6)), 3, &c, |_| false));
         // Much later is another system call.
         aliases.told(9, name(1, "e-old"));
         let later = at(6) + PASS + Duration::from_millis(1);
-        assert!(!aliases.may_tell((51, later), 9, &name(1, "e"), |_| false));
+        assert!(!aliases.may_tell(51, (later, later), 9, &name(1, "e"), |_| false));
     }
 
     /// The next system call of a thread that was sent back, at once, with a source that the kernel knew.
@@ -215,20 +239,31 @@ mod tests {
         aliases.told(7, name(1, "from-7"));
         let (three, seven) = (name(1, "to-3"), name(1, "to-7"));
         // A link: the source stands, and so does the target.
-        assert!(!aliases.may_tell((50, at(0)), 3, &three, |_| false));
-        assert!(aliases.may_tell((50, at(0)), 9, &name(1, "other"), |_| false));
-        assert!(aliases.may_tell((50, at(0)), 3, &three, |_| false));
-        assert!(!aliases.may_tell((50, at(0)), 7, &seven, |_| false));
+        assert!(!aliases.may_tell(50, (at(0), at(0)), 3, &three, |_| false));
+        assert!(aliases.may_tell(50, (at(0), at(0)), 9, &name(1, "other"), |_| false));
+        assert!(aliases.may_tell(50, (at(0), at(0)), 3, &three, |_| false));
+        assert!(!aliases.may_tell(50, (at(0), at(0)), 7, &seven, |_| false));
         // A rename: the source has gone.
         aliases.told(7, name(1, "from-7"));
-        assert!(!aliases.may_tell((51, at(0)), 7, &seven, |_| false));
+        assert!(!aliases.may_tell(51, (at(0), at(0)), 7, &seven, |_| false));
         aliases.absent(51);
-        assert!(!aliases.may_tell((51, at(0)), 7, &seven, |_| false));
+        assert!(!aliases.may_tell(51, (at(0), at(0)), 7, &seven, |_| false));
         // It was sent back for neither of the two names that it goes by then.
-        assert!(!aliases.may_tell((52, at(0)), 7, &seven, |_| false));
-        assert!(aliases.may_tell((52, at(0)), 9, &name(1, "other"), |_| false));
+        assert!(!aliases.may_tell(52, (at(0), at(0)), 7, &seven, |_| false));
+        assert!(aliases.may_tell(52, (at(0), at(0)), 9, &name(1, "other"), |_| false));
         aliases.told(3, name(1, "from-3"));
-        assert!(!aliases.may_tell((52, at(0)), 3, &name(1, "to"), |_| false));
+        assert!(!aliases.may_tell(52, (at(0), at(0)), 3, &name(1, "to"), |_| false));
+    }
+
+    /// However long the answers take.
+    #[test]
+    fn a_second_pass_is_as_long_as_its_questions() {
+        let mut aliases = Aliases::default();
+        aliases.told(7, name(1, "from"));
+        let (to, minute) = (name(1, "to"), 60_000);
+        assert!(!aliases.may_tell(50, (at(0), at(minute)), 7, &to, |_| false));
+        let again = (at(minute), at(2 * minute));
+        assert!(aliases.may_tell(50, again, 7, &to, |_| false));
     }
 
     #[test]
@@ -236,8 +271,8 @@ mod tests {
         let mut aliases = Aliases::default();
         aliases.told(7, name(1, "a"));
         aliases.renamed(7, &name(1, "a"), name(1, "b"));
-        assert!(aliases.may_tell((50, at(0)), 7, &name(1, "b"), |_| false));
-        assert!(!aliases.may_tell((50, at(0)), 7, &name(1, "a"), |_| false));
+        assert!(aliases.may_tell(50, (at(0), at(0)), 7, &name(1, "b"), |_| false));
+        assert!(!aliases.may_tell(50, (at(0), at(0)), 7, &name(1, "a"), |_| false));
     }
 
     #[test]
@@ -248,7 +283,7 @@ mod tests {
         }
         assert_eq!(aliases.names[&7].len(), NAMES_MAX);
         for thread in 0..10_000 {
-            assert!(!aliases.may_tell((thread, at(0)), 7, &name(1, "b"), |_| false));
+            assert!(!aliases.may_tell(thread, (at(0), at(0)), 7, &name(1, "b"), |_| false));
         }
         assert!(aliases.passes.len() <= PASSES_MAX);
     }

@@ -6,6 +6,7 @@ use crate::holds::PAGE;
 use crate::invalidate::KernelCache;
 use std::ops::Range;
 use std::rc::Rc;
+use weft_env::Mono;
 
 impl KernelCache {
     // ---- sizes ----
@@ -15,10 +16,15 @@ impl KernelCache {
         self.sizes.borrow_mut().told(ino, size);
     }
 
-    /// A read by way of the page cache is about to be answered with bytes up to `end`, or fewer than were asked for
-    /// (`is_short`): sizes below that which the kernel has not taken yet it shall ignore.
-    pub fn tells_bytes(&self, ino: u64, end: u64, is_short: bool) {
-        if self.sizes.borrow_mut().read(ino, end, is_short) {
+    /// The kernel may make up what follows `end`, where the answer to a read stops that came at `came`.
+    pub fn may_make_up(&self, ino: u64, end: u64, came: Mono) -> bool {
+        self.sizes.borrow().may_make_up(ino, end, came)
+    }
+
+    /// A read by way of the page cache, which came at `came`, is about to be answered with bytes up to `end`, or fewer than
+    /// were asked for (`is_short`): sizes below that which the kernel has not taken yet it shall ignore.
+    pub fn tells_bytes(&self, ino: u64, end: u64, is_short: bool, came: Mono) {
+        if self.sizes.borrow_mut().read(ino, end, is_short, came) {
             self.void_attributes(ino);
         }
     }
@@ -85,20 +91,20 @@ impl KernelCache {
 
     /// The names by which the kernel may know an inode.
     pub fn names_of(&self, ino: u64) -> Vec<Name> {
-        self.aliases.borrow().names(ino).to_vec()
+        self.aliases.borrow().names(ino)
     }
 
-    /// A thread has looked up a name and found an inode: true if it may be told. `stands` says of another name whether it
-    /// is known to stand for the inode.
+    /// A thread, which asked at `asked`, has looked up a name and found an inode: true if it may be told. `stands` says of
+    /// another name whether it is known to stand for the inode.
     pub fn may_tell_name(
         &self,
-        thread: u32,
+        (thread, asked): (u32, Mono),
         ino: u64,
         name: &Name,
         stands: impl Fn(&Name) -> bool,
     ) -> bool {
         let mut aliases = self.aliases.borrow_mut();
-        aliases.may_tell((thread, self.now()), ino, name, stands)
+        aliases.may_tell(thread, (asked, self.now()), ino, name, stands)
     }
 
     /// A thread has looked up a name that is not there.

@@ -17,6 +17,8 @@ pub const UNSUPPORTED: Errno = Errno(libc::EOPNOTSUPP);
 /// What the kernel knows of names is perhaps old: it is to ask for all of them, as it does upon ESTALE. No errno, so that
 /// it is not taken for what the service says of an inode that has gone.
 pub const ASK_AGAIN: Errno = Errno(i32::MAX);
+/// What was read ahead is of no use: the kernel is to read it again. No errno, so that nobody else says it.
+pub const READ_ANEW: Errno = Errno(i32::MAX - 1);
 /// A wait that a signal ended.
 pub const INTERRUPTED: Errno = Errno(libc::EINTR);
 /// More processes wait for locks than [`crate::fs::LOCK_WAITS_MAX`].

@@ -66,6 +66,8 @@ pub struct Face {
     maps_uncached: Cell<bool>,
     /// When a read by way of a handle last failed after it had waited.
     gave_up: RefCell<BTreeMap<u64, Mono>>,
+    /// Where the last read by way of a handle began that was refused, to be done again.
+    refused: RefCell<BTreeMap<u64, u64>>,
     /// The kernel has said goodbye.
     destroyed: Cell<bool>,
 }
@@ -113,6 +115,7 @@ impl Face {
             uncached: RefCell::default(),
             maps_uncached: Cell::new(false),
             gave_up: RefCell::default(),
+            refused: RefCell::default(),
             destroyed: Cell::new(false),
         })
     }
@@ -207,6 +210,7 @@ impl Face {
             Call::Write { flags, .. } if flags & abi::WRITE_CACHE == 0 => (None, pages),
             _ => (None, None),
         };
+        let is_read = read.is_some();
         let came = self.env.now();
         let unique = header.unique;
         // It waits for another process, not for a server.
@@ -224,10 +228,14 @@ impl Face {
             if is_cached {
                 face.kernel.has_pages_of(header.node);
             }
+            // A read that failed has filled no page.
+            let fills_none = is_read && result.is_err();
             face.answer(&header, result);
             face.metrics.answered(header.unique);
-            if let Some(held) = held {
-                held.over();
+            match held {
+                Some(held) if fills_none => held.over_unfilled(),
+                Some(held) => held.over(),
+                None => {}
             }
         };
         let Some(work) = begun(work) else {
@@ -246,11 +254,13 @@ impl Face {
         }
     }
 
+    /// What is read or written by way of a handle passes the page cache by, but for pages of mappings.
+    fn is_past_cache(&self, fh: u64, open_flags: u32) -> bool {
+        open_flags as i32 & libc::O_DIRECT != 0 || self.uncached.borrow().has(fh)
+    }
+
     /// The pages that the kernel may keep locked until a call is answered.
     fn hold_of(&self, header: &Header, call: &Call) -> Option<Hold> {
-        let is_past_cache = |fh: u64, open_flags: u32| {
-            open_flags as i32 & libc::O_DIRECT != 0 || self.uncached.borrow().has(fh)
-        };
         let (locks, offset, length) = match call {
             Call::Read {
                 fh,
@@ -259,7 +269,7 @@ impl Face {
                 open_flags,
             } => {
                 let length = u64::from(*size);
-                let locks = match is_past_cache(*fh, *open_flags) {
+                let locks = match self.is_past_cache(*fh, *open_flags) {
                     false => Locks::All,
                     // Pages of a mapping are read whole.
                     true if offset % PAGE == 0 && length % PAGE == 0 => Locks::Perhaps,
@@ -275,7 +285,7 @@ impl Face {
                 data,
             } => {
                 let locks = match flags & abi::WRITE_CACHE {
-                    0 if is_past_cache(*fh, *open_flags) => return None,
+                    0 if self.is_past_cache(*fh, *open_flags) => return None,
                     0 => Locks::Last,
                     _ => Locks::All,
                 };
@@ -388,10 +398,19 @@ impl Face {
             } => self.create(header, &name, flags, mode, kill_suidgid).await,
             Call::Tmpfile { flags, mode } => self.tmpfile(header, flags, mode).await,
             Call::Read {
-                fh, offset, size, ..
+                fh,
+                offset,
+                size,
+                open_flags,
             } => {
-                let size = (size as usize).min(DATA_MAX);
-                self.read(header, fh, (offset, size), is_cached).await
+                let call = files::ReadCall {
+                    fh,
+                    offset,
+                    size: (size as usize).min(DATA_MAX),
+                    fills_pages: is_cached,
+                    may_fill_none: self.is_past_cache(fh, open_flags),
+                };
+                self.read(header, call).await
             }
             Call::Write {
                 fh,

@@ -201,6 +201,7 @@ impl KernelCache {
     /// The kernel asks for an inode's attributes again, and ignores those that it has been told of and has not taken yet.
     /// For an inode of which a request is in progress: one that it is about to drop would be waited for.
     pub fn void_attributes(&self, ino: u64) {
+        self.sizes.borrow_mut().forgets(ino, self.env.now());
         match self.kernel.void_attributes(ino) {
             Ok(()) => {}
             Err(error) if is_gone(&error) || error.raw_os_error() == Some(libc::ENOENT) => {}
@@ -329,6 +330,7 @@ impl KernelCache {
             return;
         }
         let turn = self.fills.borrow_mut().begin();
+        self.sizes.borrow_mut().forgets(ino, self.env.now());
         let forgetting = self.kernel.invalidate_inode(ino, pages.clone(), runner);
         let (kernel, (noted, is_noted)) = (self.clone(), oneshot::channel::<()>());
         self.env.spawn("forgetting", async move {
@@ -350,6 +352,7 @@ impl KernelCache {
     }
 
     fn note(&self, ino: u64, pages: Option<Range<u64>>, turn: u64, answer: io::Result<()>) {
+        self.sizes.borrow_mut().forgets(ino, self.env.now());
         match answer {
             Ok(()) => {
                 if let Some(pages) = &pages {
@@ -404,6 +407,11 @@ pub struct Held {
 }
 
 impl Held {
+    /// It has failed: there is nothing to forget.
+    pub fn over_unfilled(self) {
+        self.kernel.holds.borrow_mut().remove(self.ino, self.unique);
+    }
+
     /// It has been answered: what was left out for its sake is forgotten now.
     pub fn over(self) {
         let Held {

@@ -9,7 +9,12 @@
 //! been made to ignore that size if it has not taken it yet; and no size is told that counts a write past the page cache
 //! before the pages under that write are forgotten.
 
+use std::time::Duration;
+use weft_env::Mono;
 use weft_types::FixedMap;
+
+/// A request that the kernel has sent is here within this, however busy the machine is.
+const COMING: Duration = Duration::from_millis(50);
 
 /// What the kernel may believe of one file.
 struct Size {
@@ -21,6 +26,8 @@ struct Size {
     has_pages: bool,
     /// Writes past the page cache whose pages have not been forgotten yet, by their turns.
     overwriting: Vec<u64>,
+    /// When the kernel was made to forget of it last, or began to.
+    forgotten: Option<Mono>,
 }
 
 impl Default for Size {
@@ -30,6 +37,7 @@ impl Default for Size {
             most: 0,
             has_pages: false,
             overwriting: Vec::new(),
+            forgotten: None,
         }
     }
 }
@@ -56,16 +64,34 @@ impl Sizes {
         known.most = known.most.max(end);
     }
 
+    /// The kernel begins to forget something of a file, or has done so.
+    pub fn forgets(&mut self, ino: u64, now: Mono) {
+        if let Some(known) = self.files.get_mut(&ino) {
+            known.forgotten = Some(now);
+        }
+    }
+
+    /// An answer that stops at `end`, to a read that came at `came`, is not taken for the file's end by the kernel, or may
+    /// not be: it has a later one, and was made to forget since it asked.
+    pub fn may_make_up(&self, ino: u64, end: u64, came: Mono) -> bool {
+        let is_late = |forgotten: Mono| forgotten + COMING >= came;
+        let known = self.files.get(&ino).filter(|known| known.most > end);
+        known.is_some_and(|known| known.forgotten.is_some_and(is_late))
+    }
+
     /// A read by way of the page cache is to be answered with bytes up to `end`. True if the kernel has to ignore what it
     /// has not taken yet: a size below that. An answer that is shorter than was asked (`is_short`) and ends before the end
     /// that the kernel has makes it do so itself, and moves that end, if nothing else has happened to the inode since the
-    /// read was sent (`fuse_read_update_size`): so that nothing may be sent before it.
-    pub fn read(&mut self, ino: u64, end: u64, is_short: bool) -> bool {
+    /// read, which came at `came`, was sent (`fuse_read_update_size`): so that nothing may be sent before it.
+    pub fn read(&mut self, ino: u64, end: u64, is_short: bool, came: Mono) -> bool {
+        let is_taken = !self.may_make_up(ino, end, came);
         let Some(known) = self.files.get_mut(&ino) else {
             return false;
         };
         if is_short && end < known.most {
-            known.most = end;
+            if is_taken {
+                known.most = end;
+            }
             return false;
         }
         let is_behind = known.told < end;
@@ -125,16 +151,16 @@ mod tests {
     #[test]
     fn bytes_beyond_a_size_that_may_come_late_are_seen() {
         let mut sizes = Sizes::default();
-        assert!(!sizes.read(7, u64::MAX, false));
+        assert!(!sizes.read(7, u64::MAX, false, Mono::default()));
         sizes.told(7, 957);
         sizes.told(7, 968);
-        assert!(!sizes.read(7, 957, false));
-        assert!(sizes.read(7, 968, true));
+        assert!(!sizes.read(7, 957, false, Mono::default()));
+        assert!(sizes.read(7, 968, true, Mono::default()));
         // All is void that was told.
-        assert!(!sizes.read(7, 979, true));
+        assert!(!sizes.read(7, 979, true, Mono::default()));
         sizes.told(7, 968);
         sizes.forgot(7);
-        assert!(!sizes.read(7, 969, false));
+        assert!(!sizes.read(7, 969, false, Mono::default()));
     }
 
     #[test]
@@ -142,13 +168,25 @@ mod tests {
         let mut sizes = Sizes::default();
         sizes.told(7, 252_637);
         sizes.told(7, 3);
-        assert!(!sizes.read(7, 123_513, true));
+        assert!(!sizes.read(7, 123_513, true, Mono::default()));
         // Should it not have been taken, the next one is.
-        assert!(sizes.read(7, 123_513, true));
-        assert!(!sizes.read(7, 123_513, true));
+        assert!(sizes.read(7, 123_513, true, Mono::default()));
+        assert!(!sizes.read(7, 123_513, true, Mono::default()));
         sizes.told(7, 3);
         sizes.written(7, 200_000);
-        assert!(!sizes.read(7, 150_000, true));
+        assert!(!sizes.read(7, 150_000, true, Mono::default()));
+    }
+
+    #[test]
+    fn a_short_answer_is_not_taken_by_whoever_was_made_to_forget_since_it_asked() {
+        let at = |ms| Mono::default() + Duration::from_millis(ms);
+        let mut sizes = Sizes::default();
+        sizes.forgets(7, at(1));
+        sizes.told(7, 9_000);
+        assert!(!sizes.may_make_up(7, 5_000, at(1)));
+        sizes.forgets(7, at(100));
+        assert!(sizes.may_make_up(7, 5_000, at(1)) && sizes.may_make_up(7, 5_000, at(150)));
+        assert!(!sizes.may_make_up(7, 5_000, at(151)) && !sizes.may_make_up(7, 9_000, at(1)));
     }
 
     #[test]

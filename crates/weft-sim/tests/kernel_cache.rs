@@ -633,3 +633,58 @@ fn a_descriptor_reads_as_much_as_it_says() {
         site.verdict()
     });
 }
+
+/// Two mounts; one cuts a file and writes what it cut again, the other, which has opened it before, reads all of it. (It may
+/// see zeros in the page where the file ends meanwhile, and, if it is overtaken again, in the next one, and so on:
+/// docs/protocols/kernel-cache.md, "Ends of files".)
+#[test]
+fn whoever_reads_a_file_that_another_cuts_is_shown_no_pages_of_zeros() {
+    const LENGTH: u64 = 40_000;
+    const CUT: u64 = 5_000;
+    const SHOWN: usize = 5 * 4096;
+    under_seeds(|world| async move {
+        let site = Site::new(&world, 2).await;
+        let maker = site.program(1);
+        let root = maker.thread.root();
+        maker.make(&root, "file").await;
+        let file = maker.open(&root, "file", RDWR).await;
+        maker.pwrite(&file, 0, LENGTH, false).await;
+        maker.close(file).await;
+        // Of a file that was changed a moment ago nothing is cached.
+        world.sleep(5 * SECOND).await;
+        let is_over = Rc::new(Cell::new(false));
+        let has_opened = Rc::new(Cell::new(false));
+        let (over, opened) = (is_over.clone(), has_opened.clone());
+        site.start(0, |program| async move {
+            let root = program.thread.root();
+            let file = program.open(&root, "file", libc::O_RDONLY).await;
+            assert!(!file.is_direct());
+            opened.set(true);
+            while !over.get() {
+                let read = program.thread.pread(&file, 0, LENGTH as usize).await;
+                let bytes = read.unwrap();
+                let zero = bytes.iter().skip(SHOWN).position(|byte| *byte == 0);
+                if let Some(at) = zero {
+                    program.wrong(format!("byte {} of {} is zero", at + SHOWN, bytes.len()));
+                }
+                program.pause(500).await;
+            }
+        });
+        site.start(1, |program| async move {
+            program.wait_for(|| has_opened.get()).await;
+            let root = program.thread.root();
+            let file = program.open(&root, "file", RDWR).await;
+            for _ in 0..20 {
+                let cut = program.thread.ftruncate(&file, CUT).await;
+                assert_eq!(cut.unwrap().size, CUT);
+                program.pause(1_000).await;
+                let data = content::bytes(1, LENGTH - CUT).into();
+                program.thread.pwrite(&file, CUT, data).await.unwrap();
+                program.pause(1_000).await;
+            }
+            is_over.set(true);
+        });
+        site.finish().await;
+        site.verdict()
+    });
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cut_off;
+mod in_doubt;
 
 use bytes::Bytes;
 use std::cell::Cell;

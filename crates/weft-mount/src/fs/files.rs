@@ -2,10 +2,13 @@
 
 use super::{Body, Face};
 use crate::abi::{self, Header, Out, fopen};
+use crate::errno;
+use crate::holds::PAGE;
 use crate::translate::*;
 use bytes::Bytes;
 use std::time::Duration;
 use weft_client::*;
+use weft_env::Mono;
 
 /// A read ahead that fails the kernel does again, page by page: within this time after one that had waited as long, it
 /// is told the same at once. Or who reads would wait for servers that are away twice as long as the client's patience.
@@ -14,6 +17,17 @@ const ASKED_AGAIN: Duration = Duration::from_secs(1);
 /// How often a read is done again because its bytes were written meanwhile. After that its pages are
 /// forgotten once it is answered.
 const READ_AGAIN_MAX: usize = 8;
+
+/// A READ of the kernel.
+pub(super) struct ReadCall {
+    pub fh: u64,
+    pub offset: u64,
+    pub size: usize,
+    /// It fills pages of the kernel, or may.
+    pub fills_pages: bool,
+    /// It may fill none: a program may be told its answer as it is.
+    pub may_fill_none: bool,
+}
 
 /// A WRITE of the kernel.
 pub(super) struct WriteCall {
@@ -99,19 +113,13 @@ impl Face {
             .into())
     }
 
-    pub(super) async fn read(
-        &self,
-        header: &Header,
-        fh: u64,
-        range: (u64, usize),
-        is_cached: bool,
-    ) -> Result<Body> {
-        let began = self.env.now();
+    pub(super) async fn read(&self, header: &Header, call: ReadCall) -> Result<Body> {
+        let (began, fh) = (self.env.now(), call.fh);
         let gave_up = self.gave_up.borrow().get(&fh).copied();
         if gave_up.is_some_and(|at| began.since(at) < ASKED_AGAIN) {
             return Err(Errno(libc::EIO));
         }
-        let read = self.read_bytes(header, fh, range, is_cached).await;
+        let read = self.read_bytes((header, began), call).await;
         let now = self.env.now();
         if matches!(read, Err(Errno(libc::EIO))) && now.since(began) >= ASKED_AGAIN {
             self.gave_up.borrow_mut().insert(fh, now);
@@ -119,13 +127,10 @@ impl Face {
         read
     }
 
-    async fn read_bytes(
-        &self,
-        header: &Header,
-        fh: u64,
-        (offset, size): (u64, usize),
-        is_cached: bool,
-    ) -> Result<Body> {
+    async fn read_bytes(&self, (header, came): (&Header, Mono), call: ReadCall) -> Result<Body> {
+        let ReadCall {
+            fh, offset, size, ..
+        } = call;
         let handle = HandleId(fh);
         let mut parts = self.client.read(handle, offset, size).await?;
         let mut again = READ_AGAIN_MAX;
@@ -134,9 +139,20 @@ impl Face {
             again -= 1;
         }
         let length: usize = parts.iter().map(Bytes::len).sum();
-        if is_cached {
+        if call.fills_pages {
             let end = offset + length as u64;
-            self.kernel.tells_bytes(header.node, end, length < size);
+            let is_short = length < size;
+            // The kernel would show zeros up to the end that it has. What it reads ahead it reads again when it is refused.
+            // What is one page, or may be one folio and was refused, it may be reading by itself.
+            let was_refused = self.refused.borrow_mut().remove(&fh) == Some(offset);
+            let may_be_folio = size.is_power_of_two() && offset.is_multiple_of(size as u64);
+            let may_be_alone = size as u64 <= PAGE || may_be_folio && was_refused;
+            let is_ahead = !call.may_fill_none && !may_be_alone;
+            if is_short && is_ahead && self.kernel.may_make_up(header.node, end, came) {
+                self.refused.borrow_mut().insert(fh, offset);
+                return Err(errno::READ_ANEW);
+            }
+            self.kernel.tells_bytes(header.node, end, is_short, came);
         }
         self.metrics.read_bytes.inc_by(length as u64);
         Ok(Body::Parts(parts))
@@ -190,6 +206,7 @@ impl Face {
     pub(super) fn release(&self, ino: u64, fh: u64, unlock: Option<u64>) {
         self.uncached.borrow_mut().closed(fh);
         self.gave_up.borrow_mut().remove(&fh);
+        self.refused.borrow_mut().remove(&fh);
         let (client, owners) = (self.client.clone(), self.owners.released(fh));
         self.run(async move {
             for owner in owners {

@@ -9,10 +9,12 @@ use crate::errno;
 use crate::translate::*;
 use bytes::Bytes;
 use weft_client::*;
+use weft_env::Mono;
 
 impl Face {
     pub(super) async fn lookup(&self, header: &Header, name: &Bytes) -> Result<Body> {
         let (client, parent) = (&self.client, header.node);
+        let asked = self.env.now();
         if &name[..] == b"." {
             // Of anything, not of directories alone: an NFS server over this mount has its handle, and the kernel does
             // not know it any more. Inode numbers are never used again, so it is the same or is gone.
@@ -27,7 +29,8 @@ impl Face {
         match found.entry {
             Some(known) => {
                 let name = self.name(parent, name);
-                self.found(header, name, known, found.name_leased).await
+                let leased = found.name_leased;
+                self.found((header, asked), name, known, leased).await
             }
             None => {
                 self.kernel.told_absent(header.pid);
@@ -39,10 +42,10 @@ impl Face {
         }
     }
 
-    /// The entry of what a name was found to stand for.
+    /// The entry of what a name, asked for at `asked`, was found to stand for.
     pub(super) async fn found(
         &self,
-        header: &Header,
+        (header, asked): (&Header, Mono),
         name: Name,
         mut known: Known,
         mut name_leased: bool,
@@ -60,7 +63,10 @@ impl Face {
             }
             let links = links.unwrap_or_default();
             let stands = |other: &Name| self.keeps(other, ino) || links.contains(other);
-            if !self.kernel.may_tell_name(header.pid, ino, &name, stands) {
+            if !self
+                .kernel
+                .may_tell_name((header.pid, asked), ino, &name, stands)
+            {
                 // Linux begins anew, and asks for every name of the path.
                 return Err(errno::ASK_AGAIN);
             }

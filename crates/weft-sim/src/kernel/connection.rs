@@ -116,6 +116,11 @@ impl Connection {
         deadline < self.env.now().0
     }
 
+    /// Virtual nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.env.now().0
+    }
+
     /// Sends a request whose answer is taken by `then` as soon as it comes (fuse_simple_background).
     pub fn send(&self, node: u64, pid: u32, call: Call, then: Then) {
         // Odd numbers are those of interrupts.

@@ -7,6 +7,7 @@ use super::names::{Dentry, Held, How};
 use super::pages::{PAGE, Page};
 use super::wire::{self, Opened};
 use crate::oracle::history::Kind;
+use crate::oracle::seams::ByCache;
 use bytes::Bytes;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -302,11 +303,24 @@ impl Thread {
 
     /// pread.
     pub async fn pread(&self, file: &File, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
+        let (bytes, _) = self.pread_so(file, offset, length).await?;
+        Ok(bytes)
+    }
+
+    /// pread, and how it went if it went by way of the page cache.
+    pub async fn pread_so(
+        &self,
+        file: &File,
+        offset: u64,
+        length: usize,
+    ) -> Result<(Vec<u8>, Option<ByCache>), Errno> {
         self.connection.step().await;
         if file.is_direct {
-            return self.direct_read(file, offset, length).await;
+            let bytes = self.direct_read(file, offset, length).await?;
+            return Ok((bytes, None));
         }
-        self.cached_read(file, offset, length).await
+        let (bytes, so) = self.cached_read(file, offset, length).await?;
+        Ok((bytes, Some(so)))
     }
 
     fn read_call(&self, file: &File, offset: u64, length: usize) -> Call {
@@ -340,18 +354,30 @@ impl Thread {
     }
 
     /// fuse_cache_read_iter and filemap_read.
-    async fn cached_read(&self, file: &File, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
-        let inode = &file.inode;
+    async fn cached_read(
+        &self,
+        file: &File,
+        offset: u64,
+        length: usize,
+    ) -> Result<(Vec<u8>, ByCache), Errno> {
+        let (inode, began) = (&file.inode, self.connection.now());
         let end = offset.saturating_add(length as u64);
+        let mut so = ByCache {
+            saw_end: true,
+            made_up_from: u64::MAX,
+        };
         if end > inode.i_size.get() {
-            self.update_get_attr(inode, libc::STATX_SIZE).await?;
+            so.saw_end = self.update_size(inode).await?;
         }
         let (mut position, mut bytes) = (offset, Vec::new());
         while position < end && position < inode.i_size.get() {
             let pages = match self.get_pages(file, position, end).await {
                 Ok(pages) => pages,
                 Err(errno) if bytes.is_empty() => return Err(errno),
-                Err(_) => break,
+                Err(_) => {
+                    so.saw_end = false;
+                    break;
+                }
             };
             self.connection.step().await;
             // i_size is looked at once the pages are known to hold what they are to hold.
@@ -367,6 +393,11 @@ impl Thread {
                     break;
                 }
                 let (from, to) = (position - start, (stop - start).min(PAGE));
+                if let Some((at, made)) = page.padded.get()
+                    && made >= began
+                {
+                    so.made_up_from = so.made_up_from.min((start + at).max(offset));
+                }
                 bytes.extend_from_slice(&page.data.borrow()[from as usize..to as usize]);
                 position = start + to;
             }
@@ -374,7 +405,7 @@ impl Thread {
                 break;
             }
         }
-        Ok(bytes)
+        Ok((bytes, so))
     }
 
     /// filemap_get_pages: some that hold what they are to hold, from the one of `position` on.
@@ -442,8 +473,9 @@ impl Thread {
         let length = answer.await.unwrap_or(Err(Errno(libc::ENOTCONN)));
         connection.step().await;
         let read = length.map(|length| {
-            if length < PAGE {
-                connection.read_update(inode, page.index * PAGE + length, version);
+            if length < PAGE && !connection.read_update(inode, page.index * PAGE + length, version)
+            {
+                page.padded.set(Some((length, connection.now())));
             }
             page.is_uptodate.set(true);
         });
@@ -488,9 +520,13 @@ impl Thread {
                     let from = bytes.len().min(number * PAGE as usize);
                     page.fill(&bytes[from..]);
                 }
-                if bytes.len() < length {
-                    let end = first * PAGE + bytes.len() as u64;
-                    connection.read_update(&inode, end, version);
+                let end = first * PAGE + bytes.len() as u64;
+                if bytes.len() < length && !connection.read_update(&inode, end, version) {
+                    let last = pages.iter().filter(|page| end < (page.index + 1) * PAGE);
+                    for page in last {
+                        let at = end.saturating_sub(page.index * PAGE);
+                        page.padded.set(Some((at, connection.now())));
+                    }
                 }
             }
             inode.invalidate_atime();
@@ -510,11 +546,22 @@ impl Thread {
         offset: u64,
         data: Bytes,
     ) -> Result<(u64, usize), Errno> {
+        self.pwrite_so(file, offset, data, &|_| ()).await
+    }
+
+    /// pwrite; `sent` is told where each WRITE by way of the page cache ends that others follow.
+    pub async fn pwrite_so(
+        &self,
+        file: &File,
+        offset: u64,
+        data: Bytes,
+        sent: &dyn Fn(u64),
+    ) -> Result<(u64, usize), Errno> {
         self.connection.step().await;
         if file.is_direct {
             return self.direct_write(file, offset, data).await;
         }
-        self.cached_write(file, offset, data).await
+        self.cached_write(file, offset, data, sent).await
     }
 
     fn write_call(&self, file: &File, offset: u64, data: Bytes) -> Call {
@@ -541,6 +588,7 @@ impl Thread {
         file: &File,
         offset: u64,
         data: Bytes,
+        sent: &dyn Fn(u64),
     ) -> Result<(u64, usize), Errno> {
         let (connection, inode) = (&self.connection, &file.inode);
         let _lock = inode.rwsem.write().await;
@@ -552,10 +600,11 @@ impl Thread {
         let (mut written, mut failure) = (0, None);
         while written < data.len() && failure.is_none() {
             let left = data.slice(written..);
-            match self.write_pages(file, start + written as u64, left).await {
-                Ok((taken, sent)) => {
+            let from = start + written as u64;
+            match self.write_pages(file, from, left, sent).await {
+                Ok((taken, count)) => {
                     written += taken;
-                    if taken != sent {
+                    if taken != count {
                         failure = Some(Errno(libc::EIO));
                     }
                 }
@@ -577,6 +626,7 @@ impl Thread {
         file: &File,
         start: u64,
         data: Bytes,
+        sent: &dyn Fn(u64),
     ) -> Result<(usize, usize), Errno> {
         let inode = &file.inode;
         let (mut pages, mut count, mut locked) = (Vec::new(), 0, None);
@@ -599,6 +649,9 @@ impl Thread {
                 break;
             }
             self.connection.step().await;
+        }
+        if count < data.len() {
+            sent(start + count as u64);
         }
         let call = self.write_call(file, start, data.slice(..count));
         let answer = self.ask(inode.node, call).await.and_then(wire::written);

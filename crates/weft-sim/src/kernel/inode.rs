@@ -178,11 +178,17 @@ impl Connection {
     }
 
     /// fuse_change_attributes: an answer that is older than what is known, or that comes while a write makes the file
-    /// longer, is dropped.
-    pub async fn change_attributes(&self, inode: &Inode, attr: &Attr, valid: u64, version: u64) {
+    /// longer, is dropped: false.
+    pub async fn change_attributes(
+        &self,
+        inode: &Inode,
+        attr: &Attr,
+        valid: u64,
+        version: u64,
+    ) -> bool {
         let is_old = version != 0 && inode.attr_version.get() > version;
         if is_old || inode.size_unstable.get() {
-            return;
+            return false;
         }
         self.take_attributes(inode, attr, valid);
         let old = inode.i_size.replace(attr.size);
@@ -190,6 +196,7 @@ impl Connection {
             self.step().await;
             inode.pages.truncate(attr.size).await;
         }
+        true
     }
 
     /// fuse_write_update_attr.
@@ -201,15 +208,18 @@ impl Connection {
         inode.invalidate_mask(MODSIZE);
     }
 
-    /// fuse_read_update_size: a READ that `version` is older than brought less than was asked for.
-    pub fn read_update(&self, inode: &Inode, size: u64, version: u64) {
-        if version >= inode.attr_version.get()
-            && size < inode.i_size.get()
-            && !inode.size_unstable.get()
-        {
+    /// fuse_read_update_size: a READ that `version` is older than brought less than was asked for. False: the file is
+    /// taken to be longer than that all the same.
+    pub fn read_update(&self, inode: &Inode, size: u64, version: u64) -> bool {
+        if size >= inode.i_size.get() {
+            return true;
+        }
+        let is_taken = version >= inode.attr_version.get() && !inode.size_unstable.get();
+        if is_taken {
             inode.attr_version.set(self.next_version());
             inode.i_size.set(size);
         }
+        is_taken
     }
 
     /// fuse_entry_unlinked, of the inode.
@@ -230,27 +240,38 @@ impl Thread {
         self.connection.ask(node, self.pid, call).await
     }
 
-    /// fuse_do_getattr. What stat tells is the answer's, whether it is kept or not.
-    async fn do_getattr(&self, inode: &Inode) -> Result<Attr, Errno> {
+    /// fuse_do_getattr. What stat tells is the answer's, whether it is kept or not: which is told, too.
+    async fn do_getattr(&self, inode: &Inode) -> Result<(Attr, bool), Errno> {
         let version = self.connection.version();
         let answer = self.ask(inode.node, Call::Getattr { fh: None }).await?;
         let (attr, valid) = wire::attr(answer)?;
-        self.connection
-            .change_attributes(inode, &attr, valid, version)
-            .await;
-        Ok(attr)
+        let changing = self
+            .connection
+            .change_attributes(inode, &attr, valid, version);
+        Ok((attr, changing.await))
     }
 
     /// fuse_update_get_attr.
     pub(super) async fn update_get_attr(&self, inode: &Inode, mask: u32) -> Result<Attr, Errno> {
-        let is_void = inode.inval_mask.get() & mask != 0;
-        if is_void || self.connection.is_over(inode.i_time.get()) {
-            return self.do_getattr(inode).await;
+        if self.is_void(inode, mask) {
+            return Ok(self.do_getattr(inode).await?.0);
         }
         Ok(Attr {
             size: inode.i_size.get(),
             ..inode.attr.get()
         })
+    }
+
+    fn is_void(&self, inode: &Inode, mask: u32) -> bool {
+        inode.inval_mask.get() & mask != 0 || self.connection.is_over(inode.i_time.get())
+    }
+
+    /// fuse_update_attributes, of the size. False: it was asked for, and the answer was dropped.
+    pub(super) async fn update_size(&self, inode: &Inode) -> Result<bool, Errno> {
+        match self.is_void(inode, libc::STATX_SIZE) {
+            true => Ok(self.do_getattr(inode).await?.1),
+            false => Ok(true),
+        }
     }
 
     /// fuse_permission, under `default_permissions`: root may do everything, but mode and owner are asked for.

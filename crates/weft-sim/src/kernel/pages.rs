@@ -15,6 +15,9 @@ pub(super) struct Page {
     pub is_uptodate: Cell<bool>,
     /// It is in the cache still.
     pub is_mapped: Cell<bool>,
+    /// From where on it holds zeros instead of what the file may hold, and since when (virtual nanoseconds): the answer
+    /// that filled it was shorter, and was not taken for the file's end.
+    pub padded: Cell<Option<(u64, u64)>>,
     locked: Cell<bool>,
     unlocked: Notify,
 }
@@ -27,6 +30,7 @@ impl Page {
             data: RefCell::new(vec![0; PAGE as usize]),
             is_uptodate: Cell::new(false),
             is_mapped: Cell::new(true),
+            padded: Cell::new(None),
             locked: Cell::new(true),
             unlocked: Notify::new(),
         })

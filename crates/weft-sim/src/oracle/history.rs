@@ -1,5 +1,6 @@
 //! What clients did and what they were told.
 
+use super::seams::ByCache;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -480,6 +481,12 @@ pub struct Record {
     pub after: Option<usize>,
     /// When it began, locks that were taken by its handle had been lost.
     pub lock_lost: bool,
+    /// Of a read by way of a kernel's page cache.
+    pub by_cache: Option<ByCache>,
+    /// Of a kernel's write: where the WRITEs that it has sent end, but for the last one.
+    pub sent: Vec<u64>,
+    /// It is a part of the write with this number, which began at this offset.
+    pub part_of: Option<(usize, u64)>,
 }
 
 /// An operation with names as text and long values cut.
@@ -561,6 +568,9 @@ impl History {
             begins: false,
             after: None,
             lock_lost: false,
+            by_cache: None,
+            sent: Vec::new(),
+            part_of: None,
         });
         records.len() - 1
     }
@@ -569,6 +579,20 @@ impl History {
     pub fn lock_was_lost(&self, number: usize) {
         if let Some(record) = self.0.borrow_mut().get_mut(number) {
             record.lock_lost = true;
+        }
+    }
+
+    /// This read went by way of a kernel's page cache, and so.
+    pub fn went_by_cache(&self, number: usize, so: ByCache) {
+        if let Some(record) = self.0.borrow_mut().get_mut(number) {
+            record.by_cache = Some(so);
+        }
+    }
+
+    /// A WRITE of this write that ends there has been sent, and others follow.
+    pub fn sent_until(&self, number: usize, end: u64) {
+        if let Some(record) = self.0.borrow_mut().get_mut(number) {
+            record.sent.push(end);
         }
     }
 

@@ -12,7 +12,7 @@ use super::footprint::Footprint;
 use super::history::{Op, Outcome, Record, Reply};
 use super::lingering::Lingering;
 use super::model::State;
-use super::{origins, parts};
+use super::{origins, parts, seams};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// States looked at for one operation before the check gives up: most take a few dozen.
@@ -405,8 +405,10 @@ fn only_looks(op: &Op) -> bool {
 
 /// Attributes that a change answers with are those of some moment after it took effect, not of that
 /// very moment: the client may have asked again. So they are an observation of their own. And a copy
-/// that others look at while it goes on has a beginning and an end. [`check`] wants records like that.
-pub fn prepared(mut records: Vec<Record>) -> Vec<Record> {
+/// that others look at while it goes on has a beginning and an end; and what a kernel does in steps is judged by its
+/// steps. [`check`] wants records like that.
+pub fn prepared(records: Vec<Record>) -> Vec<Record> {
+    let mut records = seams::taken_apart(records);
     for number in 0..records.len() {
         if is_seen_under_way(&records, number) {
             let begins = Record {

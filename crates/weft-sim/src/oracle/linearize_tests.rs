@@ -3,6 +3,7 @@
 use super::content;
 use super::history::{History, Kind, Op, Outcome, Reply, Seen};
 use super::linearize::{Violation, check, check_at_once, check_in_parts, prepared};
+use super::seams::ByCache;
 
 struct Script {
     history: History,
@@ -571,5 +572,136 @@ fn a_directory_may_be_gone_when_it_is_listed() {
         script.op(1, removed, 40, rmdir(), Reply::Done);
         script.op(2, 25, 30, Op::List { dir: 7 }, Reply::Error(libc::ESTALE));
         assert_eq!(script.verdict().is_ok(), right, "removed at {removed}");
+    }
+}
+
+impl Script {
+    fn by_cache(&self, number: usize, saw_end: bool, made_up_from: u64) {
+        let so = ByCache {
+            saw_end,
+            made_up_from,
+        };
+        self.history.went_by_cache(number, so);
+    }
+}
+
+/// Another client makes the file longer, and then writes its beginning anew, while it is read.
+#[test]
+fn a_cached_read_may_see_the_end_earlier_than_the_bytes_but_not_than_it_began() {
+    for (began, by_cache, saw_end, right) in [
+        (25, false, true, false),
+        (25, true, true, true),
+        (35, true, true, false),
+        (35, true, false, true),
+    ] {
+        let script = Script::new();
+        script.history.mounted(1);
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        script.op(2, 22, 30, write(7, 64, 64), Reply::Done);
+        let anew = script.op(2, 32, 40, write(7, 0, 64), Reply::Done);
+        let seen = script.op(1, began, 50, read(7, 0, 200), data(anew, 64));
+        if by_cache {
+            script.by_cache(seen, saw_end, u64::MAX);
+        }
+        let case = (began, by_cache, saw_end);
+        assert_eq!(script.verdict().is_ok(), right, "{case:?}");
+    }
+}
+
+#[test]
+fn a_cached_read_is_of_one_moment_in_each_page() {
+    const PAGE: u64 = 4096;
+    // Where what it shows of the write begins and ends; whether that may be.
+    for (shown, right) in [
+        (0..2 * PAGE, true),
+        (0..PAGE, true),
+        (PAGE..2 * PAGE, true),
+        (0..0, true),
+        (0..PAGE + 100, false),
+        (100..PAGE, false),
+    ] {
+        let script = Script::new();
+        script.history.mounted(1);
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let old = script.op(1, 10, 20, write(7, 0, 2 * PAGE), Reply::Done);
+        let new = script.op(2, 30, 60, write(7, 0, 2 * PAGE), Reply::Done);
+        let mut bytes = content::bytes(old, 2 * PAGE);
+        let shown_bytes = shown.start as usize..shown.end as usize;
+        bytes[shown_bytes.clone()].copy_from_slice(&content::bytes(new, 2 * PAGE)[shown_bytes]);
+        let seen = script.op(1, 40, 50, read(7, 0, 2 * PAGE), Reply::Bytes(bytes.into()));
+        script.by_cache(seen, true, u64::MAX);
+        assert_eq!(script.verdict().is_ok(), right, "{shown:?}");
+    }
+}
+
+/// The file had been cut, which the kernel did not know.
+#[test]
+fn what_a_kernel_makes_up_is_not_the_files() {
+    for (made_up_from, right) in [(64, true), (100, false)] {
+        let script = Script::new();
+        script.history.mounted(1);
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let written = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        let mut bytes = content::bytes(written, 64);
+        bytes.resize(200, 0);
+        let seen = script.op(1, 40, 50, read(7, 0, 200), Reply::Bytes(bytes.into()));
+        script.by_cache(seen, true, made_up_from);
+        assert_eq!(script.verdict().is_ok(), right, "{made_up_from}");
+    }
+}
+
+#[test]
+fn a_write_that_is_sent_in_parts_is_seen_in_parts() {
+    for (sent, size, right) in [
+        (&[64, 100][..], 64, true),
+        (&[64, 100], 80, false),
+        (&[], 64, false),
+    ] {
+        let script = Script::new();
+        script.history.mounted(1);
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let written = script.op(1, 20, 60, write(7, 30, 170), Reply::Done);
+        sent.iter()
+            .for_each(|end| script.history.sent_until(written, *end));
+        script.op(2, 30, 40, lookup("a"), file(7, size));
+        // And written into.
+        let between = script.op(2, 45, 50, write(7, 0, 200), Reply::Done);
+        let mut bytes = content::bytes(between, 200);
+        let last = 100..200;
+        bytes[last.clone()].copy_from_slice(&content::bytes(written, 170)[70..]);
+        let seen = read(7, 0, 300);
+        script.op(2, 70, 80, seen, Reply::Bytes(bytes.into()));
+        assert_eq!(script.verdict().is_ok(), right, "{sent:?} {size}");
+    }
+}
+
+/// A name stands for a file, then for a directory.
+#[test]
+fn a_kernel_looks_at_the_names_of_a_rename_one_after_the_other() {
+    for (is_mounted, until, right) in [(true, 50, true), (false, 50, false), (true, 25, false)] {
+        let script = Script::new();
+        if is_mounted {
+            script.history.mounted(1);
+        }
+        let rename = |name: &str, new_name: &str, exchange| Op::Rename {
+            parent: ROOT,
+            name: name.into(),
+            new_parent: ROOT,
+            new_name: new_name.into(),
+            no_replace: false,
+            exchange,
+        };
+        let mkdir = Op::Mkdir {
+            parent: ROOT,
+            name: b"dir".to_vec(),
+            mode: 0o755,
+        };
+        script.op(2, 0, 10, create("a"), file(7, 0));
+        script.op(2, 10, 20, mkdir, Reply::Inode(8, Kind::Directory));
+        script.op(2, 30, 40, rename("a", "dir", true), Reply::Done);
+        let refused = Reply::Error(libc::EISDIR);
+        script.op(1, 22, until, rename("a", "a", false), refused);
+        assert_eq!(script.verdict().is_ok(), right, "{is_mounted} {until}");
     }
 }

@@ -23,3 +23,4 @@ pub mod model;
 mod operations_tests;
 mod origins;
 mod parts;
+pub mod seams;

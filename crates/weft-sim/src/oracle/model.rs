@@ -632,10 +632,8 @@ impl State {
                 }
                 let base = if *append { low } else { *offset };
                 let range = base..base + length;
-                let value = Value::Written {
-                    write: number,
-                    base,
-                };
+                let (write, base) = record.part_of.unwrap_or((number, base));
+                let value = Value::Written { write, base };
                 match reply {
                     Some(_) if !record.lost_perhaps => content.write(client, range, value, *sync),
                     _ => content.maybe_write(client, range, value),

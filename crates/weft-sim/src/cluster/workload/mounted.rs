@@ -357,9 +357,13 @@ impl Worker {
                     offset,
                     length,
                 };
-                self.record(op, async |_| {
-                    let read = thread.pread(file, offset, length as usize).await;
-                    told(&read, |bytes| Reply::Bytes(bytes.clone().into()))
+                let history = &self.shared.history;
+                self.record(op, async |number| {
+                    let read = thread.pread_so(file, offset, length as usize).await;
+                    if let Ok((_, Some(so))) = &read {
+                        history.went_by_cache(number, *so);
+                    }
+                    told(&read, |(bytes, _)| Reply::Bytes(bytes.clone().into()))
                 })
                 .await;
             }
@@ -379,9 +383,11 @@ impl Worker {
                     append: *append,
                     sync: false,
                 };
+                let history = &self.shared.history;
                 self.record(op, async |number| {
                     let data = content::bytes(number, length).into();
-                    let written = thread.pwrite(file, offset, data).await;
+                    let sent = |end: u64| history.sent_until(number, end);
+                    let written = thread.pwrite_so(file, offset, data, &sent).await;
                     told(&written, |(_, count)| match *count as u64 == length {
                         true => Reply::Done,
                         false => Reply::Names(vec![format!("{count} written").into_bytes()]),

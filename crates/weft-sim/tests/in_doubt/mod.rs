@@ -1,0 +1,130 @@
+//! Changes that wait in the service for somebody who is away, and that their client gives up before they are done.
+
+use crate::{SECOND, client, cluster, create};
+use bytes::Bytes;
+use std::time::Duration;
+use weft_client::{Client, Cred, Errno, Result, SetAttr, Settings, XattrFlags};
+use weft_sim::World;
+
+/// Less than the term of a session: who is away comes back before its leases are taken away.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the client changes.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Make,
+    Remove,
+    Rename,
+    Mode,
+    Attribute,
+}
+
+/// The file as it is there before the change.
+const FILE: &[u8] = b"file";
+const NEW: &[u8] = b"new";
+
+impl Change {
+    async fn by(self, client: &Client, ino: u64) -> Result<()> {
+        let (cred, root) = (Cred::default(), client.root());
+        match self {
+            Change::Make => client.mkdir(&cred, root, NEW, 0o755).await.map(drop),
+            Change::Remove => client.unlink(&cred, root, FILE).await,
+            Change::Rename => {
+                let renaming = client.rename(&cred, root, FILE, root, NEW, Default::default());
+                renaming.await
+            }
+            Change::Mode => {
+                let set = SetAttr {
+                    mode: Some(0o600),
+                    ..SetAttr::default()
+                };
+                client.setattr(&cred, ino, set, None).await.map(drop)
+            }
+            Change::Attribute => {
+                let value = Bytes::from_static(b"value");
+                let setting = client.setxattr(&cred, ino, b"user.a", value, XattrFlags::Any);
+                setting.await
+            }
+        }
+    }
+}
+
+/// What a client says of all that may be changed.
+async fn told(client: &Client, ino: u64) -> String {
+    let (cred, root) = (Cred::default(), client.root());
+    let dir = client.opendir(&cred, root).await.unwrap();
+    let entries = client.readdir(dir, 0, 100, true).await.unwrap();
+    // Who has seen the end of it knows what is not there.
+    let last = entries.last().unwrap().cookie;
+    assert!(
+        client
+            .readdir(dir, last, 100, true)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    client.releasedir(dir);
+    let mut told = Vec::new();
+    for name in [FILE, NEW] {
+        let found = client.lookup(&cred, root, name).await.unwrap();
+        told.push(
+            found
+                .entry
+                .map(|known| (known.attr.ino, known.attr.nlink, known.attr.mode)),
+        );
+    }
+    let mode = client.getattr(ino).await.map(|known| known.attr.mode);
+    let attributes = client.listxattr(&cred, ino).await;
+    let names = entries.iter().map(|entry| entry.name.clone());
+    let names: Vec<Bytes> = names.filter(|name| name.len() > 2).collect();
+    format!("{told:?} {mode:?} {attributes:?} {names:?}")
+}
+
+#[test]
+fn what_is_done_after_its_client_gave_it_up_is_not_missed_by_it() {
+    let changes = [
+        Change::Make,
+        Change::Remove,
+        Change::Rename,
+        Change::Mode,
+        Change::Attribute,
+    ];
+    for (seed, change) in changes.into_iter().enumerate() {
+        let world = World::new(seed as u64);
+        world.set_limit(600 * SECOND);
+        world.clone().block_on(async move {
+            let cluster = cluster(&world, true).await;
+            let settings = Settings {
+                patience_ms: PATIENCE.as_millis() as u64,
+                ..cluster.client_settings("one")
+            };
+            let one = Client::connect(world.node("one").env(), settings);
+            let (one, other) = (one.await.unwrap(), client(&cluster, "other").await);
+            let (ino, handle) = create(&one, FILE, true).await;
+            one.release(handle, None).await.unwrap();
+            // It has leases on all, and does not answer.
+            told(&other, ino).await;
+            told(&one, ino).await;
+            world.net().isolate("other");
+            assert_eq!(
+                change.by(&one, ino).await,
+                Err(Errno(libc::EIO)),
+                "{change:?}"
+            );
+            // What is known by now is of before.
+            told(&one, ino).await;
+            world.net().heal();
+            world.sleep(5 * SECOND).await;
+            let fresh = client(&cluster, "fresh").await;
+            assert_eq!(told(&one, ino).await, told(&fresh, ino).await, "{change:?}");
+            assert_eq!(
+                told(&other, ino).await,
+                told(&fresh, ino).await,
+                "{change:?}"
+            );
+            // It is undecided no more, and can be done.
+            let _done_before: Result<()> = change.by(&one, ino).await;
+            assert_eq!(told(&one, ino).await, told(&fresh, ino).await, "{change:?}");
+        });
+    }
+}
