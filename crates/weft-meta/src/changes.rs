@@ -62,10 +62,12 @@ fn gives_back(op: &Op) -> bool {
     }
 }
 
-/// What leaves less than there was. (A file is cut under the lease to write it.)
+/// What leaves less than there was. (A file is cut under the lease to write it. What has lost its name is kept for whoever
+/// uses it: to refuse that would take it away.)
 fn makes_room(state: &State, op: &Op) -> bool {
     match op {
         Op::Unlink(_) | Op::Rmdir(_) | Op::Removexattr(_) | Op::WriteLease(_) => true,
+        Op::Orphan(_) => true,
         Op::Setattr(op) => op
             .size
             .is_some_and(|size| size < state.file_size(Ino(op.ino))),

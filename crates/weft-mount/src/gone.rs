@@ -28,8 +28,8 @@ enum Met {
     Nothing,
     /// The inode is not there, and will not be again.
     Gone(u64),
-    /// It is not known what.
-    Unknown,
+    /// It is not known what: the number is nobody's, or the service did not say.
+    Unknown(Errno),
 }
 
 /// A request that may meet an inode that is gone and is not named by a handle.
@@ -64,7 +64,7 @@ impl Face {
             match self.met(header, &call).await {
                 Met::Nothing => {}
                 Met::Gone(ino) => return self.answer_for_gone(header, &call, ino),
-                Met::Unknown => return stale,
+                Met::Unknown(errno) => return Err(errno),
             }
             match self.attempt(header, call.clone(), false).await {
                 Err(Errno(libc::ESTALE)) => {}
@@ -85,11 +85,11 @@ impl Face {
             match self.client().getattr(ino).await {
                 Ok(_) => continue,
                 Err(Errno(libc::ESTALE)) => {}
-                Err(_) => return Met::Unknown,
+                Err(errno) => return Met::Unknown(errno),
             }
             let Some(told) = self.kernel().known(ino) else {
                 // It was looked up by its number.
-                return Met::Unknown;
+                return Met::Unknown(Errno(libc::ESTALE));
             };
             if told.is_directory() {
                 return Met::Gone(ino);
@@ -98,7 +98,7 @@ impl Face {
             match self.client().keep_nameless(ino).await {
                 Ok(()) => {}
                 Err(Errno(libc::ESTALE)) => return Met::Gone(ino),
-                Err(_) => return Met::Unknown,
+                Err(errno) => return Met::Unknown(errno),
             }
         }
         Met::Nothing

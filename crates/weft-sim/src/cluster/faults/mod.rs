@@ -370,6 +370,14 @@ impl<'a> Faults<'a> {
         Some((End::HealAll(name, servers), length_ms))
     }
 
+    /// A data server may be cut off from the metadata service.
+    fn is_unheard(&self, pair: usize, member: usize) -> bool {
+        let (cluster, net) = (self.cluster, self.cluster.world.net());
+        let name = cluster.data[pair][member].name();
+        let mut servers = cluster.meta.iter();
+        servers.any(|server| net.is_disturbed(&name, &server.name()))
+    }
+
     /// A fault of a data server or its disk; none if there is no fit one now.
     fn begin_on_data(&mut self, kind: Kind) -> Option<End> {
         let cluster = self.cluster;
@@ -388,6 +396,11 @@ impl<'a> Faults<'a> {
             return None;
         }
         if takes_data && (!cluster.is_whole(pair) || trouble.disks > 0) {
+            return None;
+        }
+        // One that loses its memory while the service does not hear the other is made the only one after a while, and
+        // what nobody had synced is lost with it (docs/protocols/pairs.md, "States").
+        if kind == Kind::DataPower && self.is_unheard(pair, 1 - member) {
             return None;
         }
         match kind {
