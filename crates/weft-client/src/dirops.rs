@@ -57,30 +57,15 @@ impl Core {
         Ok((node, known))
     }
 
-    /// A change of a name: its failure leaves the name in doubt unless the server said why.
+    /// A change of names; the group of directory `home` is the change's home.
     async fn change_name(
         self: &Rc<Self>,
         cred: &Cred,
         op: op::Op,
-        names: &[(u64, &[u8])],
+        home: u64,
     ) -> Result<(OpReply, Vec<Lease>, Link)> {
-        // The group of the first one's directory is the change's home.
-        let home = names.first().map_or(0, |(dir, _)| *dir);
-        match self.change_at(home, cred.clone(), op, true).await {
-            Ok((reply, link)) => Ok((reply.reply.unwrap_or_default(), reply.leases, link)),
-            Err(errno) => {
-                if errno == Errno(libc::EIO) {
-                    for (dir, name) in names {
-                        if let Some(node) = self.nodes.get(*dir)
-                            && let Some(names) = &mut node.state.borrow_mut().names
-                        {
-                            names.doubt(name);
-                        }
-                    }
-                }
-                Err(errno)
-            }
-        }
+        let (reply, link) = self.change_at(home, cred.clone(), op, true).await?;
+        Ok((reply.reply.unwrap_or_default(), reply.leases, link))
     }
 
     pub async fn make_at(self: &Rc<Self>, cred: &Cred, create: proto::Create) -> Result<Made> {
@@ -88,7 +73,7 @@ impl Core {
         let (parent, name) = (create.parent, create.name.clone());
         let (kind, target, truncate) = (create.kind(), create.target.clone(), create.truncate);
         let op = op::Op::Create(create);
-        let (reply, leases, link) = self.change_name(cred, op, &[(parent, &name)]).await?;
+        let (reply, leases, link) = self.change_name(cred, op, parent).await?;
         if reply.elsewhere {
             let (ino, kind) = reply
                 .attr
@@ -275,7 +260,7 @@ impl Core {
             name: Bytes::copy_from_slice(name),
             unnamed: self.is_unnamed(ino),
         });
-        let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
+        let (reply, leases, link) = self.change_name(cred, op, parent).await?;
         let (node, known) = self.take_made(&link, parent, name, &reply, &leases)?;
         Ok(self.freshest(&node, known.attr).await)
     }
@@ -290,7 +275,7 @@ impl Core {
             keep_open,
             victim: victim.told,
         });
-        let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
+        let (reply, leases, link) = self.change_name(cred, op, parent).await?;
         self.take_gone(&link, parent, name, &reply, &leases);
         if let Some(attr) = &reply.victim {
             let is_kept = self.is_of(&link, attr.ino) && victim.is_kept(attr, keep_open);
@@ -342,7 +327,7 @@ impl Core {
     /// An inode lost a name, maybe its last; `is_kept`: then the server keeps it for this client as that has
     /// said. (Another group than the change's home has asked whether it is open here, and the answer told
     /// it: `Core::answer`.)
-    fn take_victim(self: &Rc<Self>, victim: &Attr, is_kept: bool) {
+    pub fn take_victim(self: &Rc<Self>, victim: &Attr, is_kept: bool) {
         let is_dir = victim.kind == FileKind::Directory as i32;
         if victim.nlink > 0 && !is_dir {
             return;
@@ -393,7 +378,7 @@ impl Core {
             parent,
             name: Bytes::copy_from_slice(name),
         });
-        let (reply, leases, link) = self.change_name(cred, op, &[(parent, name)]).await?;
+        let (reply, leases, link) = self.change_name(cred, op, parent).await?;
         self.take_gone(&link, parent, name, &reply, &leases);
         if let Some(attr) = &reply.victim {
             self.take_victim(attr, false);
@@ -432,8 +417,7 @@ impl Core {
             victim: victim.told,
             whiteout: flags.whiteout,
         });
-        let names = [from, to];
-        let (reply, leases, link) = self.change_name(cred, op, &names).await?;
+        let (reply, leases, link) = self.change_name(cred, op, from.0).await?;
         self.take_leases(&link, &leases, 0);
         self.take_parents(&link, &reply, &leases);
         if let Some(attr) = &reply.attr {
@@ -529,8 +513,13 @@ impl Victim {
 
     /// The server keeps what has lost its last name, after `keep_open` was said of this one.
     fn is_kept(&self, gone: &Attr, keep_open: bool) -> bool {
-        keep_open || self.told.is_some_and(|told| told != gone.ino)
+        is_kept(gone, keep_open, self.told)
     }
+}
+
+/// The same of one of which the server was told `told`.
+pub(crate) fn is_kept(gone: &Attr, keep_open: bool, told: Option<u64>) -> bool {
+    keep_open || told.is_some_and(|told| told != gone.ino)
 }
 
 impl Drop for Victim {

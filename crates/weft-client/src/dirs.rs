@@ -279,6 +279,7 @@ impl Core {
             });
         }
         let mut state = node.state.borrow_mut();
+        // Or the answer may be of before a change of this client's own that was in doubt.
         let holds = granted && state.lease.may_answer() && state.lease.losses() == losses;
         if holds && reply.shards == 0 {
             let names = state.names.get_or_insert_default();

@@ -6,18 +6,18 @@
 //! nothing is answered from what is leased of what it touches, and the face keeps nothing of that.
 
 use crate::core::Core;
+use crate::dirops::is_kept;
 use crate::leases::Mode;
 use crate::names::NameState;
 use crate::node::Node;
-use crate::session::Doubt;
+use crate::session::{Doubt, Link};
 use crate::types::{Attr, Errno};
 use bytes::Bytes;
 use std::rc::Rc;
-use weft_wire::proto::op;
+use weft_wire::proto::{OpReply, op};
 
 /// What a change touches of what is cached.
-#[derive(Default)]
-pub(crate) struct Touched {
+struct Touched {
     /// Inodes, the one first at whose group it is made.
     inos: Vec<u64>,
     /// Names, each in a directory that is one of those.
@@ -26,22 +26,22 @@ pub(crate) struct Touched {
 
 impl Touched {
     /// Nothing for changes of what is not cached, or is settled by whoever asked for them.
-    pub fn by(op: Option<&op::Op>) -> Touched {
+    fn by(op: &op::Op) -> Touched {
         let (inos, names) = match op {
-            Some(op::Op::Create(it)) => (vec![it.parent], vec![(it.parent, it.name.clone())]),
-            Some(op::Op::Link(it)) => (vec![it.parent, it.ino], vec![(it.parent, it.name.clone())]),
-            Some(op::Op::Unlink(it)) => (vec![it.parent], vec![(it.parent, it.name.clone())]),
-            Some(op::Op::Rmdir(it)) => (vec![it.parent], vec![(it.parent, it.name.clone())]),
-            Some(op::Op::Rename(it)) => (
+            op::Op::Create(it) => (vec![it.parent], vec![(it.parent, it.name.clone())]),
+            op::Op::Link(it) => (vec![it.parent, it.ino], vec![(it.parent, it.name.clone())]),
+            op::Op::Unlink(it) => (vec![it.parent], vec![(it.parent, it.name.clone())]),
+            op::Op::Rmdir(it) => (vec![it.parent], vec![(it.parent, it.name.clone())]),
+            op::Op::Rename(it) => (
                 vec![it.parent, it.new_parent],
                 vec![
                     (it.parent, it.name.clone()),
                     (it.new_parent, it.new_name.clone()),
                 ],
             ),
-            Some(op::Op::Setattr(it)) => (vec![it.ino], Vec::new()),
-            Some(op::Op::Setxattr(it)) => (vec![it.ino], Vec::new()),
-            Some(op::Op::Removexattr(it)) => (vec![it.ino], Vec::new()),
+            op::Op::Setattr(it) => (vec![it.ino], Vec::new()),
+            op::Op::Setxattr(it) => (vec![it.ino], Vec::new()),
+            op::Op::Removexattr(it) => (vec![it.ino], Vec::new()),
             _ => (Vec::new(), Vec::new()),
         };
         Touched { inos, names }
@@ -58,9 +58,7 @@ impl Doubted {
         }
         Doubted(nodes)
     }
-}
 
-impl Doubted {
     /// The change has been done, and has left one of these so. Whatever was asked before that is older.
     fn take(&self, attr: &Attr) {
         let Some(node) = self.0.iter().find(|node| node.ino == attr.ino) else {
@@ -85,7 +83,7 @@ impl Core {
     /// The patience for a change is over. What became of it is found out, however long that takes; what it touches is not
     /// believed from now on until then. Answers what the caller is told.
     pub async fn in_doubt(self: &Rc<Self>, doubt: Doubt) -> Errno {
-        let Touched { mut inos, names } = Touched::by(doubt.op());
+        let Touched { mut inos, names } = Touched::by(&doubt.op);
         let told = Errno(libc::EIO);
         let Some(home) = inos.first().copied() else {
             return told;
@@ -103,27 +101,44 @@ impl Core {
         inos.sort_unstable();
         inos.dedup();
         let nodes = inos.iter().map(|ino| self.nodes.get_or_new(*ino));
-        let doubted = Doubted::new(nodes.collect());
+        let nodes: Vec<Rc<Node>> = nodes.collect();
+        let doubted = Doubted::new(nodes.clone());
         self.disbelieve(&doubted, &names);
         let core = self.clone();
-        let faces: Vec<Rc<Node>> = doubted.0.clone();
         self.env.spawn("change in doubt", async move {
+            let op = doubt.op.clone();
             let answer = doubt.end(&core, home).await;
-            let is_known = answer.is_some();
-            tracing::info!(ino = home, is_known, "no doubt any more");
+            tracing::info!(ino = home, "no doubt any more");
             core.disbelieve(&doubted, &names);
-            if let Some((reply, _)) = answer {
-                let reply = reply.reply.unwrap_or_default();
-                let told = [reply.attr, reply.parent, reply.new_parent, reply.victim];
-                for attr in told.into_iter().flatten() {
-                    doubted.take(&attr);
-                }
+            if let Some((reply, link)) = answer {
+                core.take_late(&link, &op, &reply.reply.unwrap_or_default(), &doubted);
             }
         });
-        for node in faces {
+        for node in nodes {
             self.forget_in_face(&node, false).await;
         }
         told
+    }
+
+    /// Takes over what a change did that was in doubt.
+    fn take_late(self: &Rc<Self>, link: &Link, op: &op::Op, reply: &OpReply, doubted: &Doubted) {
+        let told = [reply.attr, reply.parent, reply.new_parent, reply.victim];
+        for attr in told.iter().flatten() {
+            doubted.take(attr);
+        }
+        // What was told of it when it was to lose its name.
+        let (keep_open, told) = match op {
+            op::Op::Unlink(op) => (op.keep_open, op.victim),
+            op::Op::Rename(op) if !op.exchange => (op.keep_open, op.victim),
+            op::Op::Rmdir(_) => (false, None),
+            _ => return,
+        };
+        // Two names of one file: POSIX leaves both.
+        let is_moved = |gone: &Attr| reply.attr.is_some_and(|moved| moved.ino == gone.ino);
+        if let Some(gone) = reply.victim.filter(|gone| !is_moved(gone)) {
+            let is_kept = self.is_of(link, gone.ino) && is_kept(&gone, keep_open, told);
+            self.take_victim(&gone, is_kept);
+        }
     }
 
     /// Forgets what is cached of these under READ leases. (What is known under a WRITE lease is this client's own; the

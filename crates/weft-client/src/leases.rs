@@ -235,7 +235,7 @@ impl LeaseState {
     /// The face may keep what it is answered.
     pub fn may_keep(&self) -> bool {
         let keeps = |g: &GivingBack| g.to >= Mode::Read;
-        self.may_answer() && self.doubts == 0 && self.giving_back.as_ref().is_none_or(keeps)
+        self.mode >= Mode::Read && self.doubts == 0 && self.giving_back.as_ref().is_none_or(keeps)
     }
 
     /// A change of this client's own may be done later than it knows.
@@ -245,7 +245,7 @@ impl LeaseState {
 
     /// It is known what became of one. What was asked before that may be of before the change.
     pub fn end_doubt(&mut self) {
-        self.doubts = self.doubts.saturating_sub(1);
+        self.doubts -= 1;
         if self.mode == Mode::Read {
             self.losses += 1;
         }
@@ -776,6 +776,28 @@ mod tests {
         let read = Need::bytes(Mode::Read, 7 * K..9 * K);
         assert_eq!(lease.begin(read), Admission::Begun);
         assert_eq!(lease.begin(write(7 * K..9 * K)), Admission::Ask);
+    }
+
+    #[test]
+    fn what_may_be_of_before_an_own_change_is_not_answered_but_what_is_owned_is() {
+        let mut lease = held(Mode::Read, 4);
+        let losses = lease.losses();
+        lease.begin_doubt();
+        lease.begin_doubt();
+        lease.end_doubt();
+        assert!(!lease.may_answer() && !lease.may_keep());
+        lease.end_doubt();
+        assert!(lease.may_answer() && lease.may_keep());
+        assert!(
+            lease.losses() > losses,
+            "what was asked before may be of before"
+        );
+        let mut lease = held(Mode::Write, 4);
+        let losses = lease.losses();
+        lease.begin_doubt();
+        assert!(lease.may_answer() && !lease.may_keep());
+        lease.end_doubt();
+        assert!(lease.may_keep() && lease.losses() == losses);
     }
 
     #[test]

@@ -222,6 +222,7 @@ impl Core {
             elsewhere = (known.attr.shards > 0).then_some(ino);
             found.entry = Some(known);
         }
+        // Or the answer may be of before a change of this client's own that was in doubt.
         if granted && self.standing_of(parent).1 == losses {
             found.name_leased = self.put_name(parent, name, state, change);
         }

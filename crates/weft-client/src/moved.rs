@@ -90,17 +90,6 @@ impl Core {
         self.unless_in_doubt(changed).await
     }
 
-    async fn unless_in_doubt<T>(
-        self: &Rc<Self>,
-        changed: std::result::Result<T, Stopped>,
-    ) -> Result<T> {
-        match changed {
-            Ok(answer) => Ok(answer),
-            Err(Stopped::InDoubt(doubt)) => Err(self.in_doubt(doubt).await),
-            Err(stopped) => Err(stopped.errno()),
-        }
-    }
-
     /// The same for what the caller has waited for already, since then.
     pub async fn change_since(
         self: &Rc<Self>,
@@ -123,6 +112,17 @@ impl Core {
     ) -> std::result::Result<(ChangeReply, Link), Stopped> {
         let way = self.way(ino, self.env.now());
         self.change_on(way, cred, op, want_leases).await
+    }
+
+    async fn unless_in_doubt<T>(
+        self: &Rc<Self>,
+        changed: std::result::Result<T, Stopped>,
+    ) -> Result<T> {
+        match changed {
+            Ok(answer) => Ok(answer),
+            Err(Stopped::InDoubt(doubt)) => Err(self.in_doubt(doubt).await),
+            Err(stopped) => Err(stopped.errno()),
+        }
     }
 
     async fn change_on(

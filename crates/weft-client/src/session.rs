@@ -148,15 +148,10 @@ pub(crate) struct Doubt {
     /// Under which it was sent.
     session: u64,
     /// What it was to do.
-    op: Option<op::Op>,
+    pub op: op::Op,
 }
 
 impl Doubt {
-    /// What the change was to do.
-    pub fn op(&self) -> Option<&op::Op> {
-        self.op.as_ref()
-    }
-
     /// Ends the doubt: its answer if the change was done, or that of one that changes nothing. None: the session is over, or
     /// the change cannot be done. It takes as long as the service is away. What asks has the change's own number and
     /// changes nothing, on an inode of the group's: either the service has an answer under that number already, or this
@@ -521,8 +516,8 @@ impl Session {
             Err(_) => {
                 let session = request.session;
                 let op = request.op.and_then(|asked| asked.op);
-                return Err(match numbered {
-                    Some(numbered) => Stopped::InDoubt(Doubt {
+                return Err(match numbered.zip(op) {
+                    Some((numbered, op)) => Stopped::InDoubt(Doubt {
                         numbered,
                         session,
                         op,

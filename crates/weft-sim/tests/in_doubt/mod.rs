@@ -1,9 +1,13 @@
-//! Changes that wait in the service for somebody who is away, and that their client gives up before they are done.
+//! Changes that their client gives up, before they are done or answered.
 
 use crate::{SECOND, client, cluster, create};
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
-use weft_client::{Client, Cred, Errno, Result, SetAttr, Settings, XattrFlags};
+use weft_client::{Client, Cred, Errno, Invalidator, Result, SetAttr, Settings, XattrFlags};
 use weft_sim::World;
 
 /// Less than the term of a session: who is away comes back before its leases are taken away.
@@ -80,8 +84,40 @@ async fn told(client: &Client, ino: u64) -> String {
     format!("{told:?} {mode:?} {attributes:?} {names:?}")
 }
 
+/// A face that caches, and notes what it was made to forget: inodes, and directories of which it was names.
+#[derive(Default)]
+struct Face {
+    inodes: RefCell<Vec<u64>>,
+    names: RefCell<Vec<u64>>,
+}
+
+impl Invalidator for Face {
+    fn inode(&self, ino: u64, _data: bool) -> LocalBoxFuture<'static, bool> {
+        self.inodes.borrow_mut().push(ino);
+        std::future::ready(true).boxed_local()
+    }
+
+    fn names(&self, dir: u64) -> LocalBoxFuture<'static, ()> {
+        self.names.borrow_mut().push(dir);
+        std::future::ready(()).boxed_local()
+    }
+
+    fn everything(&self) -> LocalBoxFuture<'static, ()> {
+        std::future::ready(()).boxed_local()
+    }
+}
+
+/// What keeps the change from being answered in time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Trouble {
+    /// It waits in the service for another client, who is away.
+    NotDone,
+    /// It is done, and the answer is lost.
+    NotAnswered,
+}
+
 #[test]
-fn what_is_done_after_its_client_gave_it_up_is_not_missed_by_it() {
+fn a_change_that_its_client_gave_up_is_not_missed_by_it_whatever_became_of_it() {
     let changes = [
         Change::Make,
         Change::Remove,
@@ -89,42 +125,61 @@ fn what_is_done_after_its_client_gave_it_up_is_not_missed_by_it() {
         Change::Mode,
         Change::Attribute,
     ];
-    for (seed, change) in changes.into_iter().enumerate() {
-        let world = World::new(seed as u64);
-        world.set_limit(600 * SECOND);
-        world.clone().block_on(async move {
-            let cluster = cluster(&world, true).await;
-            let settings = Settings {
-                patience_ms: PATIENCE.as_millis() as u64,
-                ..cluster.client_settings("one")
-            };
-            let one = Client::connect(world.node("one").env(), settings);
-            let (one, other) = (one.await.unwrap(), client(&cluster, "other").await);
-            let (ino, handle) = create(&one, FILE, true).await;
-            one.release(handle, None).await.unwrap();
+    for trouble in [Trouble::NotDone, Trouble::NotAnswered] {
+        for (seed, change) in changes.into_iter().enumerate() {
+            let world = World::new(seed as u64);
+            world.set_limit(600 * SECOND);
+            world
+                .clone()
+                .block_on(async move { given_up(world, change, trouble).await });
+        }
+    }
+}
+
+async fn given_up(world: World, change: Change, trouble: Trouble) {
+    let case = format!("{change:?} {trouble:?}");
+    let cluster = cluster(&world, true).await;
+    let settings = Settings {
+        patience_ms: PATIENCE.as_millis() as u64,
+        ..cluster.client_settings("one")
+    };
+    let one = Client::connect(world.node("one").env(), settings);
+    let (one, other) = (one.await.unwrap(), client(&cluster, "other").await);
+    let face = Rc::new(Face::default());
+    one.set_invalidator(face.clone());
+    let (ino, handle) = create(&one, FILE, true).await;
+    one.release(handle, None).await.unwrap();
+    told(&one, ino).await;
+    match trouble {
+        Trouble::NotDone => {
             // It has leases on all, and does not answer.
             told(&other, ino).await;
             told(&one, ino).await;
             world.net().isolate("other");
-            assert_eq!(
-                change.by(&one, ino).await,
-                Err(Errno(libc::EIO)),
-                "{change:?}"
-            );
-            // What is known by now is of before.
-            told(&one, ino).await;
-            world.net().heal();
-            world.sleep(5 * SECOND).await;
-            let fresh = client(&cluster, "fresh").await;
-            assert_eq!(told(&one, ino).await, told(&fresh, ino).await, "{change:?}");
-            assert_eq!(
-                told(&other, ino).await,
-                told(&fresh, ino).await,
-                "{change:?}"
-            );
-            // It is undecided no more, and can be done.
-            let _done_before: Result<()> = change.by(&one, ino).await;
-            assert_eq!(told(&one, ino).await, told(&fresh, ino).await, "{change:?}");
-        });
+        }
+        Trouble::NotAnswered => world.net().cut_one_way(&cluster.meta[0].name(), "one"),
     }
+    face.inodes.borrow_mut().clear();
+    face.names.borrow_mut().clear();
+    let changed = change.by(&one, ino).await;
+    assert_eq!(changed, Err(Errno(libc::EIO)), "{case}");
+    // Before its client is told, the face keeps nothing of it.
+    let is_of_file = matches!(change, Change::Mode | Change::Attribute);
+    match is_of_file {
+        true => assert!(face.inodes.borrow().contains(&ino), "{case}"),
+        false => assert!(face.names.borrow().contains(&one.root()), "{case}"),
+    }
+    if trouble == Trouble::NotDone {
+        // What is known by now is of before.
+        told(&one, ino).await;
+    }
+    world.net().heal();
+    world.sleep(5 * SECOND).await;
+    let fresh = client(&cluster, "fresh").await;
+    let is = told(&fresh, ino).await;
+    assert_eq!(told(&one, ino).await, is, "{case}");
+    assert_eq!(told(&other, ino).await, is, "{case}");
+    // It is undecided no more, and can be done.
+    let _done_before: Result<()> = change.by(&one, ino).await;
+    assert_eq!(told(&one, ino).await, told(&fresh, ino).await, "{case}");
 }
