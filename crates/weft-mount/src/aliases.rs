@@ -40,14 +40,14 @@ pub struct Name {
 }
 
 /// A name that the kernel was told of.
-struct Known {
+struct Alias {
     name: Name,
     /// When a thread in its second pass saw that it does not stand any more. Others may have taken it from the kernel just
     /// before, and are sent back as well.
     gone: Option<Mono>,
 }
 
-impl Known {
+impl Alias {
     /// Nobody who asks now has taken it from the kernel.
     fn is_over(&self, asked: Mono) -> bool {
         self.gone.is_some_and(|gone| gone + PASS < asked)
@@ -66,7 +66,7 @@ struct Pass {
 /// Names that the kernel was told of, by inode.
 #[derive(Default)]
 pub struct Aliases {
-    names: FixedMap<u64, Vec<Known>>,
+    names: FixedMap<u64, Vec<Alias>>,
     passes: FixedMap<u32, Pass>,
 }
 
@@ -74,20 +74,21 @@ impl Aliases {
     /// The kernel is being told that a name stands for an inode.
     pub fn told(&mut self, ino: u64, name: Name) {
         let names = self.names.entry(ino).or_default();
-        if let Some(known) = names.iter_mut().find(|known| known.name == name) {
-            known.gone = None;
+        if let Some(alias) = names.iter_mut().find(|alias| alias.name == name) {
+            alias.gone = None;
             return;
         }
         if names.len() == NAMES_MAX {
             names.remove(0);
         }
-        names.push(Known { name, gone: None });
+        names.push(Alias { name, gone: None });
     }
 
-    /// The names by which the kernel may know an inode.
+    /// The names by which the kernel may know an inode, but for those that are known not to stand.
     pub fn names(&self, ino: u64) -> Vec<Name> {
         let names = self.names.get(&ino).into_iter().flatten();
-        names.map(|known| known.name.clone()).collect()
+        let standing = names.filter(|alias| alias.gone.is_none());
+        standing.map(|alias| alias.name.clone()).collect()
     }
 
     /// A thread, which asked at `asked`, has looked up a name and found an inode: true if it may be told. `stands` says of
@@ -100,10 +101,10 @@ impl Aliases {
         name: &Name,
         stands: impl Fn(&Name) -> bool,
     ) -> bool {
-        let is_gone = |known: &Known| known.name != *name && !stands(&known.name);
+        let is_gone = |alias: &Alias| alias.name != *name && !stands(&alias.name);
         let mut others = self.names.get_mut(&ino);
         if let Some(names) = &mut others {
-            names.retain(|known| !known.is_over(asked));
+            names.retain(|alias| !alias.is_over(asked));
         }
         let second = others.filter(|names| names.iter().any(is_gone));
         let pass = self.passes.remove(&thread);
@@ -128,8 +129,8 @@ impl Aliases {
         let Some(mut pass) = pass else { return true };
         if let Some(names) = second {
             // It asks for every name that it goes by.
-            let gone = names.iter_mut().filter(|known| is_gone(known));
-            gone.for_each(|known| known.gone = known.gone.or(Some(now)));
+            let gone = names.iter_mut().filter(|alias| is_gone(alias));
+            gone.for_each(|alias| alias.gone = alias.gone.or(Some(now)));
         }
         if pass.first.is_none() {
             pass.first = Some((ino, name.clone()));
@@ -161,7 +162,7 @@ impl Aliases {
     /// The kernel has renamed an inode itself.
     pub fn renamed(&mut self, ino: u64, from: &Name, to: Name) {
         if let Some(names) = self.names.get_mut(&ino) {
-            names.retain(|known| known.name != *from);
+            names.retain(|alias| alias.name != *from);
         }
         self.told(ino, to);
     }

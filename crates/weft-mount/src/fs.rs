@@ -210,7 +210,6 @@ impl Face {
             Call::Write { flags, .. } if flags & abi::WRITE_CACHE == 0 => (None, pages),
             _ => (None, None),
         };
-        let is_read = read.is_some();
         let came = self.env.now();
         let unique = header.unique;
         // It waits for another process, not for a server.
@@ -228,14 +227,10 @@ impl Face {
             if is_cached {
                 face.kernel.has_pages_of(header.node);
             }
-            // A read that failed has filled no page.
-            let fills_none = is_read && result.is_err();
             face.answer(&header, result);
             face.metrics.answered(header.unique);
-            match held {
-                Some(held) if fills_none => held.over_unfilled(),
-                Some(held) => held.over(),
-                None => {}
+            if let Some(held) = held {
+                held.over();
             }
         };
         let Some(work) = begun(work) else {

@@ -114,15 +114,6 @@ impl Holds {
         hold.void
     }
 
-    /// A read that has filled no page is over. Some: what has to be forgotten then, as the kernel may have joined pages of
-    /// others with those of the read.
-    pub fn remove_unfilled(&mut self, ino: u64, unique: u64) -> Option<Range<u64>> {
-        let own = self.0.get(&ino)?.get(&unique)?.pages(PAGE);
-        let void = self.remove(ino, unique)?;
-        let is_own = own.start <= void.start && void.end <= own.end;
-        (!is_own).then_some(void)
-    }
-
     /// Everything that is held of an inode is to be forgotten; false if nothing is held.
     pub fn void_all(&mut self, ino: u64) -> bool {
         let Some(of_ino) = self.0.get_mut(&ino) else {
@@ -268,19 +259,6 @@ mod tests {
         assert_eq!(holds.remove(7, 1), None);
         assert_eq!(holds.remove(8, 3), None, "nothing was forgotten there");
         assert!(holds.void_all(7) && !holds.void_all(8));
-    }
-
-    #[test]
-    fn a_read_that_filled_nothing_leaves_what_was_joined_with_it() {
-        let mut holds = Holds::default();
-        let everything = std::slice::from_ref(&(0..u64::MAX)).to_vec();
-        holds.add(7, Hold::new(1, Locks::All, 4096, 100));
-        holds.split(7, everything.clone(), PAGE);
-        assert_eq!(holds.remove_unfilled(7, 1), None);
-        holds.add(7, Hold::new(2, Locks::All, 4096, 100));
-        holds.split(7, everything, FOLIO_MAX);
-        assert_eq!(holds.remove_unfilled(7, 2), Some(0..FOLIO_MAX));
-        assert_eq!(holds.remove_unfilled(7, 2), None);
     }
 
     #[test]

@@ -409,20 +409,12 @@ pub struct Held {
 impl Held {
     /// It has been answered: what was left out for its sake is forgotten now.
     pub fn over(self) {
-        let void = self.kernel.holds.borrow_mut().remove(self.ino, self.unique);
-        self.forget(void);
-    }
-
-    /// It has failed, and has filled no page.
-    pub fn over_unfilled(self) {
-        let mut holds = self.kernel.holds.borrow_mut();
-        let void = holds.remove_unfilled(self.ino, self.unique);
-        drop(holds);
-        self.forget(void);
-    }
-
-    fn forget(self, void: Option<Range<u64>>) {
-        let Held { kernel, ino, .. } = self;
+        let Held {
+            kernel,
+            ino,
+            unique,
+        } = self;
+        let void = kernel.holds.borrow_mut().remove(ino, unique);
         if let Some(pages) = void {
             let env = kernel.env.clone();
             env.spawn("left out", async move {

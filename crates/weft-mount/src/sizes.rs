@@ -13,7 +13,7 @@ use std::time::Duration;
 use weft_env::Mono;
 use weft_types::FixedMap;
 
-/// A request that the kernel has sent is here within this, however busy the machine is.
+/// A request that the kernel has sent is taken to be here within this: as `fills.rs` takes it of readers.
 const COMING: Duration = Duration::from_millis(50);
 
 /// What the kernel may believe of one file.
@@ -39,6 +39,12 @@ impl Default for Size {
             overwriting: Vec::new(),
             forgotten: None,
         }
+    }
+}
+
+impl Size {
+    fn may_make_up(&self, end: u64, came: Mono) -> bool {
+        self.most > end && self.forgotten.is_some_and(|at| at + COMING >= came)
     }
 }
 
@@ -74,9 +80,8 @@ impl Sizes {
     /// An answer that stops at `end`, to a read that came at `came`, is not taken for the file's end by the kernel, or may
     /// not be: it has a later one, and was made to forget since it asked.
     pub fn may_make_up(&self, ino: u64, end: u64, came: Mono) -> bool {
-        let is_late = |forgotten: Mono| forgotten + COMING >= came;
-        let known = self.files.get(&ino).filter(|known| known.most > end);
-        known.is_some_and(|known| known.forgotten.is_some_and(is_late))
+        let known = self.files.get(&ino);
+        known.is_some_and(|known| known.may_make_up(end, came))
     }
 
     /// A read by way of the page cache is to be answered with bytes up to `end`. True if the kernel has to ignore what it
@@ -84,12 +89,11 @@ impl Sizes {
     /// that the kernel has makes it do so itself, and moves that end, if nothing else has happened to the inode since the
     /// read, which came at `came`, was sent (`fuse_read_update_size`): so that nothing may be sent before it.
     pub fn read(&mut self, ino: u64, end: u64, is_short: bool, came: Mono) -> bool {
-        let is_taken = !self.may_make_up(ino, end, came);
         let Some(known) = self.files.get_mut(&ino) else {
             return false;
         };
         if is_short && end < known.most {
-            if is_taken {
+            if !known.may_make_up(end, came) {
                 known.most = end;
             }
             return false;

@@ -303,12 +303,12 @@ impl Thread {
 
     /// pread.
     pub async fn pread(&self, file: &File, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
-        let (bytes, _) = self.pread_so(file, offset, length).await?;
+        let (bytes, _) = self.pread_and_how(file, offset, length).await?;
         Ok(bytes)
     }
 
     /// pread, and how it went if it went by way of the page cache.
-    pub async fn pread_so(
+    pub async fn pread_and_how(
         &self,
         file: &File,
         offset: u64,
@@ -319,8 +319,8 @@ impl Thread {
             let bytes = self.direct_read(file, offset, length).await?;
             return Ok((bytes, None));
         }
-        let (bytes, so) = self.cached_read(file, offset, length).await?;
-        Ok((bytes, Some(so)))
+        let (bytes, how) = self.cached_read(file, offset, length).await?;
+        Ok((bytes, Some(how)))
     }
 
     fn read_call(&self, file: &File, offset: u64, length: usize) -> Call {
@@ -362,12 +362,12 @@ impl Thread {
     ) -> Result<(Vec<u8>, ByCache), Errno> {
         let (inode, began) = (&file.inode, self.connection.now());
         let end = offset.saturating_add(length as u64);
-        let mut so = ByCache {
+        let mut how = ByCache {
             saw_end: true,
             made_up_from: u64::MAX,
         };
         if end > inode.i_size.get() {
-            so.saw_end = self.update_size(inode).await?;
+            how.saw_end = self.update_size(inode).await?;
         }
         let (mut position, mut bytes) = (offset, Vec::new());
         while position < end && position < inode.i_size.get() {
@@ -375,7 +375,7 @@ impl Thread {
                 Ok(pages) => pages,
                 Err(errno) if bytes.is_empty() => return Err(errno),
                 Err(_) => {
-                    so.saw_end = false;
+                    how.saw_end = false;
                     break;
                 }
             };
@@ -396,7 +396,7 @@ impl Thread {
                 if let Some((at, made)) = page.padded.get()
                     && made >= began
                 {
-                    so.made_up_from = so.made_up_from.min((start + at).max(offset));
+                    how.made_up_from = how.made_up_from.min((start + at).max(offset));
                 }
                 bytes.extend_from_slice(&page.data.borrow()[from as usize..to as usize]);
                 position = start + to;
@@ -405,7 +405,7 @@ impl Thread {
                 break;
             }
         }
-        Ok((bytes, so))
+        Ok((bytes, how))
     }
 
     /// filemap_get_pages: some that hold what they are to hold, from the one of `position` on.
@@ -546,11 +546,11 @@ impl Thread {
         offset: u64,
         data: Bytes,
     ) -> Result<(u64, usize), Errno> {
-        self.pwrite_so(file, offset, data, &|_| ()).await
+        self.pwrite_telling(file, offset, data, &|_| ()).await
     }
 
     /// pwrite; `sent` is told where each WRITE by way of the page cache ends that others follow.
-    pub async fn pwrite_so(
+    pub async fn pwrite_telling(
         &self,
         file: &File,
         offset: u64,

@@ -582,10 +582,10 @@ impl History {
         }
     }
 
-    /// This read went by way of a kernel's page cache, and so.
-    pub fn went_by_cache(&self, number: usize, so: ByCache) {
+    /// This read went by way of a kernel's page cache, and how.
+    pub fn went_by_cache(&self, number: usize, how: ByCache) {
         if let Some(record) = self.0.borrow_mut().get_mut(number) {
-            record.by_cache = Some(so);
+            record.by_cache = Some(how);
         }
     }
 

@@ -577,11 +577,11 @@ fn a_directory_may_be_gone_when_it_is_listed() {
 
 impl Script {
     fn by_cache(&self, number: usize, saw_end: bool, made_up_from: u64) {
-        let so = ByCache {
+        let how = ByCache {
             saw_end,
             made_up_from,
         };
-        self.history.went_by_cache(number, so);
+        self.history.went_by_cache(number, how);
     }
 }
 

@@ -359,9 +359,9 @@ impl Worker {
                 };
                 let history = &self.shared.history;
                 self.record(op, async |number| {
-                    let read = thread.pread_so(file, offset, length as usize).await;
-                    if let Ok((_, Some(so))) = &read {
-                        history.went_by_cache(number, *so);
+                    let read = thread.pread_and_how(file, offset, length as usize).await;
+                    if let Ok((_, Some(how))) = &read {
+                        history.went_by_cache(number, *how);
                     }
                     told(&read, |(bytes, _)| Reply::Bytes(bytes.clone().into()))
                 })
@@ -387,7 +387,7 @@ impl Worker {
                 self.record(op, async |number| {
                     let data = content::bytes(number, length).into();
                     let sent = |end: u64| history.sent_until(number, end);
-                    let written = thread.pwrite_so(file, offset, data, &sent).await;
+                    let written = thread.pwrite_telling(file, offset, data, &sent).await;
                     told(&written, |(_, count)| match *count as u64 == length {
                         true => Reply::Done,
                         false => Reply::Names(vec![format!("{count} written").into_bytes()]),
