@@ -688,3 +688,46 @@ fn whoever_reads_a_file_that_another_cuts_is_shown_no_pages_of_zeros() {
         site.verdict()
     });
 }
+
+/// Two mounts; one changes a file's mode and looks at it, the other makes it longer. What a change of attributes is
+/// answered with Linux takes in any case, also after it was made to forget.
+#[test]
+fn a_change_of_attributes_does_not_bring_old_ones_back() {
+    under_seeds(|world| async move {
+        let site = Site::new(&world, 2).await;
+        let maker = site.program(1);
+        let root = maker.thread.root();
+        maker.make(&root, "file").await;
+        let is_over = Rc::new(Cell::new(false));
+        let over = is_over.clone();
+        site.start(0, |program| async move {
+            let root = program.thread.root();
+            let file = program.open(&root, "file", RDWR).await;
+            for mode in [0o600, 0o644].into_iter().cycle() {
+                let op = Op::Chmod {
+                    ino: file.ino(),
+                    mode,
+                };
+                let chmod = async |_| program.thread.chmod(&file.held(), mode).await;
+                let number = |_: &Stat| Reply::Inode(file.ino(), Kind::File);
+                program.record(op, chmod, number).await.unwrap();
+                program.pause(1_000).await;
+                program.fstat(&file).await;
+                if over.get() {
+                    return;
+                }
+            }
+        });
+        site.start(1, |program| async move {
+            let root = program.thread.root();
+            let file = program.open(&root, "file", RDWR).await;
+            for round in 0..30 {
+                program.pwrite(&file, 100 * round, 100, false).await;
+                program.pause(3_000).await;
+            }
+            is_over.set(true);
+        });
+        site.finish().await;
+        site.verdict()
+    });
+}

@@ -34,7 +34,7 @@ impl Face {
             })
             .await?;
         self.kernel.told_again(&known.attr);
-        Ok(self.attributes(&known))
+        Ok(self.attributes(&taken_in_any_case(known)))
     }
 
     /// Clears set-id bits as a write by an ordinary user does. The kernel has decided that it is to
@@ -153,6 +153,15 @@ impl Face {
         })
         .await?;
         Ok(Body::Nothing)
+    }
+}
+
+/// What Linux takes over though it was made to forget since it was told (`fuse_do_setattr`, and `create_new_entry` of a
+/// link): others may change the file before that, so that nothing of it may be kept.
+pub(super) fn taken_in_any_case(known: Known) -> Known {
+    Known {
+        leased: false,
+        ..known
     }
 }
 

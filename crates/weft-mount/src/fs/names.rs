@@ -1,5 +1,6 @@
 //! Names: looking up, making, removing, renaming, listing.
 
+use super::attributes::taken_in_any_case;
 use super::entries::has_aliases;
 use super::{Body, Face};
 use crate::abi::{Header, Out};
@@ -156,7 +157,7 @@ impl Face {
                 client.link(&cred, ino, parent, name).await
             })
             .await?;
-        Ok(self.made(parent, name, &made))
+        Ok(self.made(parent, name, &taken_in_any_case(made)))
     }
 
     pub(super) async fn unlink(&self, header: &Header, name: &Bytes) -> Result<Body> {
