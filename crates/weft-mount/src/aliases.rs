@@ -39,21 +39,6 @@ pub struct Name {
     pub name: Bytes,
 }
 
-/// A name that the kernel was told of.
-struct Alias {
-    name: Name,
-    /// When a thread in its second pass saw that it does not stand any more. Others may have taken it from the kernel just
-    /// before, and are sent back as well.
-    gone: Option<Mono>,
-}
-
-impl Alias {
-    /// Nobody who asks now has taken it from the kernel.
-    fn is_over(&self, asked: Mono) -> bool {
-        self.gone.is_some_and(|gone| gone + PASS < asked)
-    }
-}
-
 /// A thread's second pass.
 struct Pass {
     began: Mono,
@@ -66,7 +51,7 @@ struct Pass {
 /// Names that the kernel was told of, by inode.
 #[derive(Default)]
 pub struct Aliases {
-    names: FixedMap<u64, Vec<Alias>>,
+    names: FixedMap<u64, Vec<Name>>,
     passes: FixedMap<u32, Pass>,
 }
 
@@ -74,21 +59,18 @@ impl Aliases {
     /// The kernel is being told that a name stands for an inode.
     pub fn told(&mut self, ino: u64, name: Name) {
         let names = self.names.entry(ino).or_default();
-        if let Some(alias) = names.iter_mut().find(|alias| alias.name == name) {
-            alias.gone = None;
+        if names.contains(&name) {
             return;
         }
         if names.len() == NAMES_MAX {
             names.remove(0);
         }
-        names.push(Alias { name, gone: None });
+        names.push(name);
     }
 
-    /// The names by which the kernel may know an inode, but for those that are known not to stand.
-    pub fn names(&self, ino: u64) -> Vec<Name> {
-        let names = self.names.get(&ino).into_iter().flatten();
-        let standing = names.filter(|alias| alias.gone.is_none());
-        standing.map(|alias| alias.name.clone()).collect()
+    /// The names by which the kernel may know an inode.
+    pub fn names(&self, ino: u64) -> &[Name] {
+        self.names.get(&ino).map_or(&[], |names| names)
     }
 
     /// A thread, which asked at `asked`, has looked up a name and found an inode: true if it may be told. `stands` says of
@@ -101,12 +83,9 @@ impl Aliases {
         name: &Name,
         stands: impl Fn(&Name) -> bool,
     ) -> bool {
-        let is_gone = |alias: &Alias| alias.name != *name && !stands(&alias.name);
-        let mut others = self.names.get_mut(&ino);
-        if let Some(names) = &mut others {
-            names.retain(|alias| !alias.is_over(asked));
-        }
-        let second = others.filter(|names| names.iter().any(is_gone));
+        let others = self.names.get_mut(&ino);
+        let is_second = |names: &Vec<Name>| names.iter().any(|it| it != name && !stands(it));
+        let second = others.filter(|names| is_second(names));
         let pass = self.passes.remove(&thread);
         let pass = pass.filter(|pass| pass.began + PASS >= asked);
         let is_source = |(of, told): &(u64, Name)| *of == ino && told != name && !stands(told);
@@ -129,8 +108,7 @@ impl Aliases {
         let Some(mut pass) = pass else { return true };
         if let Some(names) = second {
             // It asks for every name that it goes by.
-            let gone = names.iter_mut().filter(|alias| is_gone(alias));
-            gone.for_each(|alias| alias.gone = alias.gone.or(Some(now)));
+            names.retain(|other| other == name || stands(other));
         }
         if pass.first.is_none() {
             pass.first = Some((ino, name.clone()));
@@ -162,7 +140,7 @@ impl Aliases {
     /// The kernel has renamed an inode itself.
     pub fn renamed(&mut self, ino: u64, from: &Name, to: Name) {
         if let Some(names) = self.names.get_mut(&ino) {
-            names.retain(|alias| alias.name != *from);
+            names.retain(|name| name != from);
         }
         self.told(ino, to);
     }
@@ -200,10 +178,8 @@ mod tests {
         assert!(!aliases.may_tell(51, (at(0), at(0)), 7, &cur, |_| false));
         assert!(aliases.may_tell(50, (at(1), at(1)), 7, &cur, |_| false));
         aliases.told(7, cur.clone());
-        // The old name has gone. Who may have taken it from the kernel before is sent back, nobody after that.
-        assert!(!aliases.may_tell(52, (at(1), at(1)), 7, &cur, |_| false));
-        let later = at(2) + PASS;
-        assert!(aliases.may_tell(53, (later, later), 7, &cur, |_| false));
+        // The old name has gone: nobody is sent back for it.
+        assert!(aliases.may_tell(52, (at(1), at(1)), 7, &cur, |_| false));
         // What is not known, or forgotten, has no other name.
         assert!(aliases.may_tell(53, (at(1), at(1)), 8, &cur, |_| false));
         aliases.forgot(7);

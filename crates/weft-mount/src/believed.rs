@@ -91,7 +91,7 @@ impl KernelCache {
 
     /// The names by which the kernel may know an inode.
     pub fn names_of(&self, ino: u64) -> Vec<Name> {
-        self.aliases.borrow().names(ino)
+        self.aliases.borrow().names(ino).to_vec()
     }
 
     /// A thread, which asked at `asked`, has looked up a name and found an inode: true if it may be told. `stands` says of
