@@ -238,14 +238,21 @@ impl LeaseState {
         self.mode >= Mode::Read && self.doubts == 0 && self.giving_back.as_ref().is_none_or(keeps)
     }
 
-    /// A change of this client's own may be done later than it knows.
+    /// A change of this client's own may be done later than it knows. Uses that have begun may find that what is cached has
+    /// gone.
     pub fn begin_doubt(&mut self) {
         self.doubts += 1;
+        self.outdate();
     }
 
     /// It is known what became of one. What was asked before that may be of before the change.
     pub fn end_doubt(&mut self) {
         self.doubts -= 1;
+        self.outdate();
+    }
+
+    /// What was learned until now is of before an own change, or may be. What is owned holds.
+    fn outdate(&mut self) {
         if self.mode == Mode::Read {
             self.losses += 1;
         }
@@ -783,9 +790,11 @@ mod tests {
         let mut lease = held(Mode::Read, 4);
         let losses = lease.losses();
         lease.begin_doubt();
+        assert!(lease.losses() > losses, "what is cached has gone");
         lease.begin_doubt();
         lease.end_doubt();
         assert!(!lease.may_answer() && !lease.may_keep());
+        let losses = lease.losses();
         lease.end_doubt();
         assert!(lease.may_answer() && lease.may_keep());
         assert!(
