@@ -244,16 +244,25 @@ impl Core {
             tracing::trace!(session = link.session, ?lease, "granted");
             let node = self.nodes.get_or_new(lease.ino);
             let good = {
-                let held = &mut node.state.borrow_mut().lease;
-                match mode_of(lease.mode()) {
+                let state = &mut *node.state.borrow_mut();
+                let looked_on = state.lease.looks_on();
+                let held = &mut state.lease;
+                let good = match mode_of(lease.mode()) {
                     Mode::Shared if lease.start < lease.end => {
                         held.grant_range(lease.start..lease.end, lease.write, lease.seq)
                     }
                     mode => held.grant(mode, lease.seq),
+                };
+                if looked_on && held.mode() > Mode::Shared {
+                    // The answer need not say all of it.
+                    state.forget();
                 }
+                if good {
+                    state.denied = lease.denied;
+                }
+                good
             };
             if good {
-                node.state.borrow_mut().denied = lease.denied;
                 node.wake.notify_waiters();
             }
             granted |= good && lease.ino == of;
@@ -278,9 +287,7 @@ impl Core {
         if granted && state.lease.mode() >= Mode::Shared {
             state.take_attr(&attr);
             state.take_layout(inode.layout.as_ref());
-            if !state.trimming {
-                state.trim = (inode.trim_seq != 0).then_some((inode.trim_seq, inode.trim_from));
-            }
+            state.take_remains(inode.trim_seq, inode.trim_from);
         }
         drop(state);
         let known = self.known_or(&node, attr);
@@ -541,10 +548,7 @@ impl Core {
                 None => {}
             }
             state.take_layout(op_reply.layout.as_ref());
-            if !state.trimming {
-                state.trim =
-                    (op_reply.trim_seq != 0).then_some((op_reply.trim_seq, op_reply.trim_from));
-            }
+            state.take_remains(op_reply.trim_seq, op_reply.trim_from);
         }
         Ok(())
     }
@@ -560,9 +564,14 @@ impl Core {
             write: need.mode == Mode::Write,
         };
         let (reply, link) = self.ask_at(node.ino, ask).await?;
-        let layout = reply.layout.as_ref();
-        node.state.borrow_mut().take_layout(layout);
-        self.take_leases(&link, &reply.leases, node.ino);
+        let granted = self.take_leases(&link, &reply.leases, node.ino);
+        {
+            let mut state = node.state.borrow_mut();
+            state.take_layout(reply.layout.as_ref());
+            if granted {
+                state.take_remains(reply.trim_seq, reply.trim_from);
+            }
+        }
         Ok(!reply.leases.is_empty())
     }
 
@@ -595,7 +604,8 @@ impl Core {
             trim_seq,
         });
         self.change_at(node.ino, root_cred(), done, false).await?;
-        node.state.borrow_mut().trim = None;
+        let mut state = node.state.borrow_mut();
+        (state.trim, state.trimmed) = (None, Some(trim_seq));
         Ok(())
     }
 

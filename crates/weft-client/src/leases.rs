@@ -268,6 +268,13 @@ impl LeaseState {
         self.mode == Mode::Shared && !self.ranges.write.is_empty()
     }
 
+    /// The file is written by others, and no byte of it is held: nobody is asked before it is laid
+    /// otherwise, trimmed or made longer.
+    pub fn looks_on(&self) -> bool {
+        let Ranges { read, write } = &self.ranges;
+        self.mode == Mode::Shared && read.is_empty() && write.is_empty()
+    }
+
     /// Size and times of what is written here are this client's to tell.
     pub fn owes(&self) -> bool {
         self.mode == Mode::Write || self.shares()

@@ -138,6 +138,8 @@ pub(crate) struct NodeState {
     /// A truncation whose data is still to be trimmed: its number and where remains begin.
     pub trim: Option<(u64, u64)>,
     pub trimming: bool,
+    /// The number of the last one that was trimmed here: an answer of before that may still come.
+    pub trimmed: Option<u64>,
     /// The file is being cut: writes wait.
     pub cutting: bool,
     pub xattr_names: Option<Rc<Vec<Bytes>>>,
@@ -305,7 +307,7 @@ impl NodeState {
     pub fn forget(&mut self) {
         self.attr = None;
         self.layout = None;
-        self.trim = None;
+        (self.trim, self.trimmed) = (None, None);
         self.xattr_names = None;
         self.names = None;
         self.counted = 0..0;
@@ -313,9 +315,11 @@ impl NodeState {
     }
 
     /// The file, which several wrote, is this client's alone now: what the server says of it holds, and
-    /// what was written here and not told yet.
+    /// what was written here and not told yet. (What was told while the server was asked for the lease may
+    /// have been answered first.)
     pub fn take_over(&mut self, attr: &Attr) {
-        let mut new = *attr;
+        let newer = self.attr.filter(|known| known.change > attr.change);
+        let mut new = newer.unwrap_or(*attr);
         if let Some(old) = self.attr.filter(|_| self.buffer.owes()) {
             new.size = new.size.max(old.size);
             let more = std::mem::take(&mut self.buffer.allocated_more);
@@ -362,6 +366,15 @@ impl NodeState {
             }
         }
         self.attr = Some(new);
+    }
+
+    /// Takes over what the server says of remains of a longer file: number and beginning, as in its
+    /// answers.
+    pub fn take_remains(&mut self, seq: u64, from: u64) {
+        if !self.trimming {
+            let is_left = seq != 0 && Some(seq) != self.trimmed;
+            self.trim = is_left.then_some((seq, from));
+        }
     }
 
     pub fn take_layout(&mut self, layout: Option<&proto::Layout>) {
@@ -520,5 +533,36 @@ mod tests {
             ..Attr::default()
         });
         assert_eq!(state.attr.unwrap().mode, 0o644, "an older answer read late");
+    }
+
+    #[test]
+    fn what_was_told_beside_others_is_not_lost_to_an_older_grant_of_the_whole() {
+        let mut state = NodeState::default();
+        let span = 0..BLOCK_BYTES;
+        state.lease.grant_range(span, true, 1);
+        let of = |size, change| Attr {
+            size,
+            change,
+            ..Attr::default()
+        };
+        // Told, and the answer to that came before the grant.
+        state.take_attr(&of(10, 4));
+        state.lease.grant(Mode::Write, 2);
+        state.take_over(&of(0, 3));
+        assert_eq!(state.attr.map(|attr| attr.size), Some(10));
+    }
+
+    #[test]
+    fn remains_are_trimmed_once() {
+        let mut state = NodeState::default();
+        state.take_remains(7, 100);
+        assert_eq!(state.trim, Some((7, 100)));
+        (state.trim, state.trimmed) = (None, Some(7));
+        state.take_remains(7, 100);
+        assert_eq!(state.trim, None, "an older answer read late");
+        state.take_remains(8, 50);
+        assert_eq!(state.trim, Some((8, 50)));
+        state.take_remains(0, 0);
+        assert_eq!(state.trim, None, "trimmed by another");
     }
 }

@@ -15,7 +15,7 @@ use crate::owed::Owed;
 use crate::pairs::Object;
 use crate::revoke::owed_setattr;
 use crate::settings::Settings;
-use crate::types::{Errno, Result};
+use crate::types::{Attr, Errno, Result};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -491,10 +491,15 @@ impl Core {
             match result {
                 Ok((reply, _)) => {
                     state.buffer.told = state.buffer.told.max(changes);
-                    if let Some(attr) = reply.reply.as_ref().and_then(|reply| reply.attr)
-                        && state.lease.may_answer()
-                        && state.attr.is_some()
-                    {
+                    // Beside others, too: a grant of the whole that was made before this was told may still
+                    // be on its way.
+                    let is_held = state.lease.may_answer() || state.lease.shares();
+                    let is_news = |attr: &Attr| {
+                        let known = state.attr.as_ref();
+                        known.is_some_and(|known| known.change <= attr.change)
+                    };
+                    let told = reply.reply.as_ref().and_then(|reply| reply.attr);
+                    if let Some(attr) = told.filter(|attr| is_held && is_news(attr)) {
                         state.take_attr(&attr);
                     }
                 }

@@ -125,6 +125,7 @@ impl Change {
 
     /// Does it to this member's copy.
     pub async fn apply(&self, node: &Node, object: ObjectId) -> weft_objects::Result<()> {
+        tracing::trace!(%object, purpose = ?self.purpose(), bytes = ?self.bytes_changed(), "changed");
         match self {
             Change::Write {
                 extents, payload, ..

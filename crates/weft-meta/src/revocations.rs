@@ -825,10 +825,14 @@ pub(crate) fn on_lease_range(
         leases.push(meta.grant_range(core, ino, session, &span, request.write));
     }
     let seen = core.commits.seen([ino]);
-    // While it had no bytes of the file, that may have been laid otherwise.
-    let inode = core.state.inode(ino).ok();
-    let layout = inode.and_then(|inode| inode.layout);
-    let reply = LeaseRangeReply { leases, layout };
+    // While it had no bytes of the file, that may have been laid otherwise, or trimmed.
+    let inode = core.state.inode(ino).unwrap_or_default();
+    let reply = LeaseRangeReply {
+        leases,
+        layout: inode.layout,
+        trim_seq: inode.trim_seq,
+        trim_from: inode.trim_from,
+    };
     meta.when_committed(core, seen, move |_, _, result| match result {
         Ok(()) => replier.send::<LeaseRangeRequest>(&reply, Payload::none()),
         Err(failed) => replier.fail(failed),

@@ -3,6 +3,7 @@
 
 mod cut_off;
 mod in_doubt;
+mod onlookers;
 
 use bytes::Bytes;
 use std::cell::Cell;

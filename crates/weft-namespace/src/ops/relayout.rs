@@ -58,7 +58,8 @@ pub(super) fn commit(
     ctx.check_session()?;
     let ino = Ino(op.ino);
     let (_, file) = state.file(ino)?;
-    // Whoever holds it has excluded all others: nobody has cached the old layout, nobody writes.
+    // Whoever holds it has excluded all others: nobody has any of its bytes. Who just has it open learns how it
+    // lies with the first that it is granted.
     if state.write_lease(ino) != Some(ctx.session) {
         return Err(Errno::EBUSY);
     }
