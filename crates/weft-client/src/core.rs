@@ -467,7 +467,8 @@ impl Core {
                         (state.lease.mode(), state.is_usable())
                     };
                     let before = has();
-                    self.ask_lease(node, &need).await?;
+                    let ask = async || self.ask_lease(node, &need).await;
+                    self.asked_of_open(node, ask).await?;
                     // While others dispute the inode the answer comes without a lease. It may also bring
                     // what bytes are asked for under.
                     let is_stuck = !node.state.borrow().lease.suffices(&need) && has() == before;

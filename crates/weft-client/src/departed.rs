@@ -47,6 +47,25 @@ impl Core {
         Ok(())
     }
 
+    /// Asks for what an operation needs of an inode. One that is open here may have lost its last name before the service
+    /// knew that: it lingers then, and is kept from now on.
+    ///
+    /// # Errors
+    /// That of the question; ESTALE if it has gone for good.
+    pub async fn asked_of_open<T>(
+        self: &Rc<Self>,
+        node: &Node,
+        ask: impl AsyncFn() -> Result<T>,
+    ) -> Result<T> {
+        match ask().await {
+            Err(Errno(libc::ESTALE)) if node.is_open() => {
+                self.keep_nameless(node.ino).await?;
+                ask().await
+            }
+            result => result,
+        }
+    }
+
     async fn keep(self: &Rc<Self>, node: &Node) -> Result<()> {
         if node.state.borrow().orphan {
             return Ok(());

@@ -328,7 +328,8 @@ impl Core {
             // use; if both stay as they are, what is read then is of the moment of the answer.
             let losses = begun.losses();
             drop(begun);
-            let (_, known) = self.fetch_inode(node.ino, Mode::Shared).await?;
+            let ask = async || self.fetch_inode(node.ino, Mode::Shared).await;
+            let (_, known) = self.asked_of_open(node, ask).await?;
             if let Some(begun) = self.begin_now(node, need.clone()) {
                 let state = node.state.borrow();
                 let size = state.attr.map_or(0, |attr| attr.size);

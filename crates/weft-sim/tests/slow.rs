@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cut_off;
+mod departed;
 mod in_doubt;
 mod onlookers;
 
