@@ -104,6 +104,9 @@ pub mod fattr {
     pub const KILL_SUIDGID: u32 = 1 << 11;
 }
 
+/// READ is for a program's own memory: it names whose locks count for it. One that fills pages of the kernel, for a program
+/// or for a mapping, names nobody.
+pub const READ_LOCKOWNER: u32 = 1 << 1;
 /// WRITE comes from dirty pages, not from a write call.
 pub const WRITE_CACHE: u32 = 1 << 0;
 /// WRITE: set-id bits are to be cleared.
@@ -267,7 +270,7 @@ pub enum Call {
         fh: u64,
         offset: u64,
         size: u32,
-        open_flags: u32,
+        flags: u32,
     },
     Write {
         fh: u64,
@@ -549,14 +552,15 @@ impl Call {
             }
             15 => {
                 let (fh, offset, size) = (f.u64()?, f.u64()?, f.u32()?);
-                // Flags of the read itself, and the owner of its locks.
-                f.u32()?;
+                let flags = f.u32()?;
+                // The owner of locks, and how the file was opened.
                 f.u64()?;
+                f.u32()?;
                 Call::Read {
                     fh,
                     offset,
                     size,
-                    open_flags: f.u32()?,
+                    flags,
                 }
             }
             opcode::WRITE => {

@@ -249,7 +249,7 @@ impl Face {
         }
     }
 
-    /// What is read or written by way of a handle passes the page cache by, but for pages of mappings.
+    /// What is written by way of a handle passes the page cache by, but for pages of mappings.
     fn is_past_cache(&self, fh: u64, open_flags: u32) -> bool {
         open_flags as i32 & libc::O_DIRECT != 0 || self.uncached.borrow().has(fh)
     }
@@ -257,21 +257,9 @@ impl Face {
     /// The pages that the kernel may keep locked until a call is answered.
     fn hold_of(&self, header: &Header, call: &Call) -> Option<Hold> {
         let (locks, offset, length) = match call {
-            Call::Read {
-                fh,
-                offset,
-                size,
-                open_flags,
-            } => {
-                let length = u64::from(*size);
-                let locks = match self.is_past_cache(*fh, *open_flags) {
-                    false => Locks::All,
-                    // Pages of a mapping are read whole.
-                    true if offset % PAGE == 0 && length % PAGE == 0 => Locks::Perhaps,
-                    true => return None,
-                };
-                (locks, *offset, length)
-            }
+            // It locks no page.
+            Call::Read { flags, .. } if flags & abi::READ_LOCKOWNER != 0 => return None,
+            Call::Read { offset, size, .. } => (Locks::All, *offset, u64::from(*size)),
             Call::Write {
                 fh,
                 offset,
@@ -393,17 +381,13 @@ impl Face {
             } => self.create(header, &name, flags, mode, kill_suidgid).await,
             Call::Tmpfile { flags, mode } => self.tmpfile(header, flags, mode).await,
             Call::Read {
-                fh,
-                offset,
-                size,
-                open_flags,
+                fh, offset, size, ..
             } => {
                 let call = files::ReadCall {
                     fh,
                     offset,
                     size: (size as usize).min(DATA_MAX),
                     fills_pages: is_cached,
-                    may_fill_none: self.is_past_cache(fh, open_flags),
                 };
                 self.read(header, call).await
             }

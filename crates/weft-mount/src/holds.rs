@@ -18,9 +18,6 @@ pub const FOLIO_MAX: u64 = 2 << 20;
 pub enum Locks {
     /// All of them.
     All,
-    /// Perhaps all of them: whether a read by way of a handle that passes the page cache by is of a mapping's page
-    /// cannot be seen.
-    Perhaps,
     /// Perhaps the last one.
     Last,
     /// None.
@@ -66,7 +63,7 @@ impl Hold {
     fn locked(&self, grain: u64) -> Range<u64> {
         let pages = self.pages(grain);
         match self.locks {
-            Locks::All | Locks::Perhaps => pages,
+            Locks::All => pages,
             Locks::Last | Locks::None => {
                 pages.start.max(pages.end.saturating_sub(grain))..pages.end
             }
@@ -290,18 +287,6 @@ mod tests {
         assert_eq!(split.free, [0..FOLIO_MAX, 2 * FOLIO_MAX..u64::MAX]);
         assert!(split.perhaps.is_empty() && !split.is_all);
         assert_eq!(holds.remove(7, 1), Some(FOLIO_MAX..2 * FOLIO_MAX));
-    }
-
-    #[test]
-    fn what_is_perhaps_of_a_mapping_is_tried_with_a_notification_of_its_own() {
-        let mut holds = Holds::default();
-        holds.add(7, Hold::new(1, Locks::Perhaps, 4096, 8192));
-        let everything = std::slice::from_ref(&(0..u64::MAX)).to_vec();
-        let split = holds.split(7, everything, PAGE);
-        assert!(split.is_all);
-        assert_eq!(split.free, [0..4096, 12_288..u64::MAX]);
-        assert_eq!(split.perhaps, [(1, 4096..12_288)]);
-        assert_eq!(holds.remove(7, 1), None);
     }
 
     #[test]

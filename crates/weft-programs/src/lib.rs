@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 /// What was wrong, in words.
 pub type Fault = String;
 
-/// The longest turn: long enough to see races, short enough that each program comes often.
-const TURN: Duration = Duration::from_secs(3);
+/// The longest turn. Much goes wrong only as files are opened, mapped and first shared: turns are short, and many.
+const TURN: Duration = Duration::from_millis(500);
 
 /// A program: its name, and one turn of it.
 type Program = (&'static str, fn(&Turn) -> Result<(), Fault>);

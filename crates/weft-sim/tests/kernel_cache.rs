@@ -731,3 +731,68 @@ fn a_change_of_attributes_does_not_bring_old_ones_back() {
         site.verdict()
     });
 }
+
+/// A file of two pages: one mount writes the first and is slow to give it back, another the second. A third looks at both
+/// by way of mappings, whose handle passes the page cache by, and reads the whole past the cache besides. What waits there
+/// for the first page must not keep the second one in the kernel's cache.
+#[test]
+fn a_mapping_of_a_file_that_others_write_shows_what_was_written() {
+    const BYTES: usize = 2 * 4096;
+    under_seeds(|world| async move {
+        let site = Site::new(&world, 3).await;
+        for member in ["data0.0", "data0.1"] {
+            let pace = weft_sim::Pace {
+                latency: 10_000_000..100_000_000,
+                ..weft_sim::Pace::default()
+            };
+            world.net().set_pace("mount0", member, pace);
+        }
+        let maker = site.program(1);
+        let root = maker.thread.root();
+        maker.make(&root, "file").await;
+        let file = maker.open(&root, "file", RDWR).await;
+        let fresh = vec![0; BYTES].into();
+        maker.thread.pwrite(&file, 0, fresh).await.unwrap();
+        // What was written to each page.
+        let floors: Rc<[Cell<u64>; 2]> = Rc::default();
+        let over = Rc::new(Cell::new(2));
+        for (mount, page) in [(0, 0), (2, 1)] {
+            let (is_over, written) = (over.clone(), floors.clone());
+            site.start(mount, |program| async move {
+                let root = program.thread.root();
+                let file = program.open(&root, "file", RDWR).await;
+                for value in 1..60_u64 {
+                    let data = value.to_le_bytes().to_vec().into();
+                    let write = program.thread.pwrite(&file, page as u64 * 4096, data);
+                    write.await.unwrap();
+                    written[page].set(value);
+                    program.pause(20_000).await;
+                }
+                is_over.set(is_over.get() - 1);
+            });
+        }
+        for looks_at in [Some(0), Some(1), None] {
+            let (over, floors) = (over.clone(), floors.clone());
+            site.start(1, |program| async move {
+                let root = program.thread.root();
+                let file = program.open(&root, "file", libc::O_RDONLY).await;
+                while over.get() > 0 {
+                    program.pause(500).await;
+                    let Some(page) = looks_at else {
+                        let whole = program.thread.pread(&file, 0, BYTES).await;
+                        assert_eq!(whole.unwrap().len(), BYTES);
+                        continue;
+                    };
+                    let floor = floors[page].get();
+                    let loaded = program.thread.load(&file, page as u64 * 4096).await;
+                    let value = u64::from_le_bytes(loaded.unwrap());
+                    if value < floor {
+                        program.wrong(format!("{value} in page {page}, after {floor}"));
+                    }
+                }
+            });
+        }
+        site.finish().await;
+        site.verdict()
+    });
+}

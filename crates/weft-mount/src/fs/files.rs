@@ -23,10 +23,8 @@ pub(super) struct ReadCall {
     pub fh: u64,
     pub offset: u64,
     pub size: usize,
-    /// It fills pages of the kernel, or may.
+    /// It fills pages of the kernel: no program is told its answer as it is.
     pub fills_pages: bool,
-    /// It may fill none: a program may be told its answer as it is.
-    pub may_fill_none: bool,
 }
 
 /// A WRITE of the kernel.
@@ -147,8 +145,7 @@ impl Face {
             let was_refused = self.refused.borrow_mut().remove(&fh) == Some(offset);
             let may_be_folio = size.is_power_of_two() && offset.is_multiple_of(size as u64);
             let may_be_alone = size as u64 <= PAGE || may_be_folio && was_refused;
-            let is_ahead = !call.may_fill_none && !may_be_alone;
-            if is_short && is_ahead && self.kernel.may_make_up(header.node, end, came) {
+            if is_short && !may_be_alone && self.kernel.may_make_up(header.node, end, came) {
                 self.refused.borrow_mut().insert(fh, offset);
                 return Err(errno::READ_ANEW);
             }

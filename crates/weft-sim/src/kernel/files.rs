@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use tokio::sync::oneshot;
 use weft_client::Errno;
-use weft_mount::abi::{Call, SetattrIn, fattr, fopen};
+use weft_mount::abi::{self, Call, SetattrIn, fattr, fopen};
 use weft_mount::device::DATA_MAX;
 
 /// Pages that a read takes at once (PAGEVEC_SIZE).
@@ -323,12 +323,31 @@ impl Thread {
         Ok((bytes, Some(how)))
     }
 
-    fn read_call(&self, file: &File, offset: u64, length: usize) -> Call {
+    /// Eight bytes of one page, read by way of a shared mapping (filemap_fault). Whoever asked for the page may look at it
+    /// once it holds what it is to hold, before one that waits for its lock takes it away.
+    pub async fn load(&self, file: &File, offset: u64) -> Result<[u8; 8], Errno> {
+        self.connection.step().await;
+        let within = (offset % PAGE) as usize;
+        loop {
+            let pages = self.get_pages(file, offset, offset + 8).await?;
+            self.connection.step().await;
+            let page = pages.first().filter(|page| page.is_mapped.get());
+            let loaded = page.and_then(|page| {
+                let data = page.data.borrow();
+                data[within..].first_chunk().copied()
+            });
+            if let Some(bytes) = loaded {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    fn read_call(&self, file: &File, offset: u64, length: usize, flags: u32) -> Call {
         Call::Read {
             fh: file.fh,
             offset,
             size: length as u32,
-            open_flags: file.flags as u32,
+            flags,
         }
     }
 
@@ -337,7 +356,8 @@ impl Thread {
         let mut bytes = Vec::new();
         while bytes.len() < length {
             let part = (length - bytes.len()).min(DATA_MAX);
-            let call = self.read_call(file, offset + bytes.len() as u64, part);
+            let at = offset + bytes.len() as u64;
+            let call = self.read_call(file, at, part, abi::READ_LOCKOWNER);
             match self.ask(file.inode.node, call).await {
                 Ok(read) => {
                     bytes.extend_from_slice(&read);
@@ -468,7 +488,7 @@ impl Thread {
             });
             let _ = answered.send(length);
         };
-        let call = self.read_call(file, page.index * PAGE, PAGE as usize);
+        let call = self.read_call(file, page.index * PAGE, PAGE as usize, 0);
         connection.send(inode.node, self.pid, call, Box::new(then));
         let length = answer.await.unwrap_or(Err(Errno(libc::ENOTCONN)));
         connection.step().await;
@@ -513,7 +533,7 @@ impl Thread {
         let connection = self.connection.clone();
         let (inode, version) = (file.inode.clone(), connection.version());
         let length = pages.len() * PAGE as usize;
-        let call = self.read_call(file, first * PAGE, length);
+        let call = self.read_call(file, first * PAGE, length, 0);
         let then = move |answer: super::connection::Answer| {
             if let Ok(bytes) = &answer {
                 for (number, page) in pages.iter().enumerate() {
