@@ -62,6 +62,24 @@ fn names_end_at_their_nul() {
 }
 
 #[test]
+fn a_read_tells_whether_it_names_the_owner_of_locks() {
+    // Handle, offset, size, flags, owner of locks, flags of the open, padding.
+    let read = |flags| {
+        let body = Out::default().u64(3).u64(8192).u32(4096).u32(flags);
+        decode(15, &body.u64(6).u32(1).u32(0).into_bytes())
+    };
+    for flags in [0, READ_LOCKOWNER] {
+        let call = Call::Read {
+            fh: 3,
+            offset: 8192,
+            size: 4096,
+            flags,
+        };
+        assert_eq!(read(flags), Ok(call));
+    }
+}
+
+#[test]
 fn a_write_takes_its_data_from_either_place() {
     let fields = |size: u32| {
         Out::default()
