@@ -282,8 +282,8 @@ impl Core {
             // first. What others have done since shows in what is known.
             let is_kept =
                 state.lease.owes() && state.attr.is_some_and(|known| known.change <= attr.change);
-            if (granted || is_kept) && reply.trim_seq != 0 && !state.trimming {
-                state.trim = Some((reply.trim_seq, reply.trim_from));
+            if (granted || is_kept) && reply.trim_seq != 0 {
+                state.take_remains(reply.trim_seq, reply.trim_from);
             }
             state.lease.owns()
         };

@@ -605,8 +605,7 @@ impl Core {
             trim_seq,
         });
         self.change_at(node.ino, root_cred(), done, false).await?;
-        let mut state = node.state.borrow_mut();
-        (state.trim, state.trimmed) = (None, Some(trim_seq));
+        node.state.borrow_mut().remains_are_trimmed(trim_seq);
         Ok(())
     }
 

@@ -45,8 +45,9 @@ impl Core {
         if granted || state.layout.is_some() {
             state.take_layout(reply.layout.as_ref());
         }
-        if granted && reply.trim_seq != 0 && !state.trimming {
-            state.trim = Some((reply.trim_seq, reply.trim_from));
+        // Not every change is answered with what is left to be trimmed.
+        if granted && reply.trim_seq != 0 {
+            state.take_remains(reply.trim_seq, reply.trim_from);
         }
         drop(state);
         self.take_parents(link, reply, leases);

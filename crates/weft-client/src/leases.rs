@@ -268,7 +268,7 @@ impl LeaseState {
         self.mode == Mode::Shared && !self.ranges.write.is_empty()
     }
 
-    /// The file is written by others, and no byte of it is held: nobody is asked before it is laid
+    /// The file is written by others, and no byte of it is held: this client is not asked before it is laid
     /// otherwise, trimmed or made longer.
     pub fn looks_on(&self) -> bool {
         let Ranges { read, write } = &self.ranges;

@@ -377,6 +377,11 @@ impl NodeState {
         }
     }
 
+    /// The server knows that the remains of this number are trimmed.
+    pub fn remains_are_trimmed(&mut self, seq: u64) {
+        (self.trim, self.trimmed) = (None, Some(seq));
+    }
+
     pub fn take_layout(&mut self, layout: Option<&proto::Layout>) {
         let Some(layout) = layout.and_then(FileLayout::decode) else {
             return;
@@ -557,7 +562,8 @@ mod tests {
         let mut state = NodeState::default();
         state.take_remains(7, 100);
         assert_eq!(state.trim, Some((7, 100)));
-        (state.trim, state.trimmed) = (None, Some(7));
+        state.remains_are_trimmed(7);
+        assert_eq!(state.trim, None);
         state.take_remains(7, 100);
         assert_eq!(state.trim, None, "an older answer read late");
         state.take_remains(8, 50);

@@ -733,8 +733,7 @@ fn a_change_of_attributes_does_not_bring_old_ones_back() {
 }
 
 /// A file of two pages: one mount writes the first and is slow to give it back, another the second. A third looks at both
-/// by way of mappings, whose handle passes the page cache by, and reads the whole past the cache besides. What waits there
-/// for the first page must not keep the second one in the kernel's cache.
+/// by way of mappings, whose handle passes the page cache by, and reads the whole past the cache besides.
 #[test]
 fn a_mapping_of_a_file_that_others_write_shows_what_was_written() {
     const BYTES: usize = 2 * 4096;

@@ -1,5 +1,5 @@
 //! Clients that have a file open beside its writers and hold no byte of it: what they know of where it
-//! lies holds until they are granted some.
+//! lies is not believed when they are granted some.
 
 use crate::{SECOND, client, cluster, create};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ const NEW: &[u8] = b"written after the remains were trimmed";
 /// By what the onlooker comes to hold what it reads.
 #[derive(Clone, Copy, Debug)]
 enum Granted {
-    /// It asks for bytes of a file that others write.
+    /// It asks for bytes of a file that others write; and for its size before that, since it knows of less.
     Bytes,
     /// The answer to a change of its own, which says nothing of where the file lies.
     ByAChange,
