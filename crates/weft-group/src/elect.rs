@@ -63,6 +63,7 @@ impl Engine {
     /// It has the epoch that it asked for, as the record says.
     pub(crate) fn elected(&mut self, now: Now) {
         self.floor = self.record.epoch;
+        self.give_up();
         self.following = None;
         self.told = Sn(0);
         self.has_lost = false;

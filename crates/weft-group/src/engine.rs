@@ -2,6 +2,7 @@
 
 use crate::elect::{Candidate, Collected};
 use crate::lead::Reign;
+use crate::steadiness::Steadiness;
 use crate::{MemberId, Now, Record, Shape};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,15 +13,21 @@ use weft_types::{Epoch, Sn};
 pub struct Terms {
     /// An active tells that it lives this often.
     pub beat: Duration,
-    /// A member that has heard nothing of the active for this long looks for another.
+    /// A member that has heard nothing of the active for this long looks for another, if the active has been
+    /// steady; if it has not, it waits longer.
     pub patience: Duration,
+    /// But no longer than this. Not more than the patience: it is always the same.
+    pub patience_max: Duration,
     /// For how long who answers a beat follows nobody else. At most the patience, or a hang costs more than
-    /// that.
+    /// that. Longer for an active that counts on more: its settings are others, or its version.
     pub lease: Duration,
+    /// A member that was started may have promised so much before, under other settings or in another version.
+    pub lease_before: Duration,
     /// Others that are asked whether they hear the active are waited for this long.
     pub asking: Duration,
-    /// A voter that has answered nothing for this long is to count no more. More than patience and lease, or
-    /// one that is cut off from the others makes itself the only one.
+    /// A voter that has answered nothing for this long is to count no more; longer where the active knows that it
+    /// is not steady itself. More than patience and lease, or one that is cut off from the others makes itself
+    /// the only one.
     pub drop_after: Duration,
     /// A junior that lacks no more batches than this is to count, once it has all that are committed.
     pub gap_max: u64,
@@ -66,6 +73,10 @@ pub enum Message {
         at: Now,
         /// All up to there is committed.
         committed: Sn,
+        /// How late it has been lately, as it knows of itself.
+        late: Duration,
+        /// For so long it counts on the promise: who cannot promise that does not answer.
+        lease: Duration,
     },
     /// The answer, and a promise.
     BeatAnswer {
@@ -130,6 +141,8 @@ pub enum Message {
 pub enum Input {
     /// Time has passed.
     Tick,
+    /// This process stood still for so long, as its clock says. What others have sent meanwhile has not been read.
+    Stalled(Duration),
     /// The coordinator has this record.
     Record(Record),
     /// [`Output::Change`] was done, or cannot be done any more: the record is this now.
@@ -252,6 +265,7 @@ pub struct Engine {
     /// One of them has said that there is one: they are not asked again before.
     pub(crate) asks_from: Now,
     pub(crate) heard: Now,
+    pub(crate) steadiness: Steadiness,
     /// Up to where the journal is known to be that one's.
     pub(crate) matched: Sn,
     /// Up to where that one has said that all is committed.
@@ -275,7 +289,9 @@ impl Engine {
         let others = record
             .members()
             .filter(|member| !was_active && *member != me);
-        let promised = others.map(|member| (member, now + terms.lease)).collect();
+        let promised = others
+            .map(|member| (member, now + terms.lease_before))
+            .collect();
         Engine {
             me,
             terms,
@@ -297,6 +313,7 @@ impl Engine {
             has_lost: was_active,
             asks_from: now,
             heard: now,
+            steadiness: Steadiness::begin(&terms, now),
             part: Part::Follower,
             outputs: Vec::new(),
         }
@@ -356,6 +373,7 @@ impl Engine {
     pub fn on(&mut self, now: Now, input: Input) -> Vec<Output> {
         match input {
             Input::Tick => {}
+            Input::Stalled(late) => self.stalled(now, late),
             Input::Record(record) => self.on_record(now, record),
             Input::ChangeEnded(record) => self.on_change_ended(now, record),
             Input::Connected(member) => self.on_connected(member),
@@ -384,20 +402,19 @@ impl Engine {
     /// When [`Input::Tick`] is due at the latest.
     pub fn wakes_at(&self, now: Now) -> Now {
         let next = match &self.part {
-            Part::Follower if !self.may_lead(now.saturating_sub(self.heard)) => {
-                now + self.terms.patience
-            }
+            Part::Follower if !self.may_lead(now) => now + self.terms.patience,
             Part::Follower => match self.has_lost {
                 true => self.asks_from,
-                false => self.asks_from.max(self.heard + self.terms.patience),
+                false => self.asks_from.max(self.heard + self.patience(now)),
             },
             Part::Asking { since, .. } => *since + self.terms.asking,
             Part::Claiming => now + self.terms.patience,
             Part::Candidate(candidate) => candidate.beats.next,
             Part::Active(reign) => self.reign_wakes_at(reign, now),
         };
-        // Nothing is so urgent that other events must wait for it.
-        next.clamp(now + Duration::from_millis(1), now + self.terms.patience)
+        // Nothing is so urgent that other events must wait for it. A clock that is looked at as often as an active
+        // beats shows where the process itself stands still.
+        next.clamp(now + Duration::from_millis(1), now + self.terms.beat)
     }
 
     /// What no event says by itself: something is due, or has become possible.
@@ -499,6 +516,7 @@ impl Engine {
     pub(crate) fn raise(&mut self, now: Now, epoch: Epoch) {
         debug_assert!(epoch > self.floor, "floors rise");
         self.floor = epoch;
+        self.give_up();
         self.following = None;
         self.matched = self.shape.base();
         self.told = Sn(0);
@@ -553,6 +571,7 @@ impl Engine {
     }
 
     fn on_message(&mut self, now: Now, from: MemberId, message: Message) {
+        self.steadiness.hear(&self.terms, now, from);
         match message {
             Message::Hears => {
                 let hears = self.hears(now);
@@ -584,9 +603,12 @@ impl Engine {
                 epoch,
                 at,
                 committed,
+                late,
+                lease,
             } => {
+                self.steadiness.tell(&self.terms, from, late);
                 if self.follows(now, from, epoch) {
-                    self.on_beat(now, from, (epoch, at), committed);
+                    self.on_beat(now, from, (epoch, at, lease), committed);
                 }
             }
             Message::Append {

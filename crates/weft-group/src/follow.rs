@@ -17,7 +17,10 @@ impl Engine {
         if epoch > self.floor {
             self.raise(now, epoch);
         }
-        if self.following != Some(from) {
+        if self.following == Some(from) {
+            let late = now.saturating_sub(self.heard + self.terms.beat);
+            self.steadiness.note(&self.terms, now, from, late);
+        } else {
             self.following = Some(from);
             self.matched = self.shape.base();
         }
@@ -40,12 +43,14 @@ impl Engine {
         &mut self,
         now: Now,
         from: MemberId,
-        (epoch, at): (Epoch, Now),
+        (epoch, at, lease): (Epoch, Now, Duration),
         committed: Sn,
     ) {
         // What others were promised stands, and was told to this one, who waits for it.
         self.promised.retain(|_, until| *until > now);
-        self.promised.insert(from, now + self.terms.lease);
+        // Never less than the active counts on.
+        self.promised
+            .insert(from, now + self.terms.lease.max(lease));
         self.send(from, Message::BeatAnswer { epoch, at });
         self.learn_committed(committed);
     }
@@ -119,19 +124,52 @@ impl Engine {
     pub fn hears(&self, now: Now) -> bool {
         match self.part {
             Part::Active(_) | Part::Candidate(_) => true,
-            _ => self.following.is_some() && now.saturating_sub(self.heard) <= self.terms.patience,
+            _ => self.following.is_some() && self.silent(now) <= self.patience(now),
+        }
+    }
+
+    /// For how long it has not heard the active.
+    fn silent(&self, now: Now) -> Duration {
+        now.saturating_sub(self.heard)
+    }
+
+    /// How long whoever leads may be silent.
+    pub(crate) fn patience(&self, now: Now) -> Duration {
+        self.steadiness.patience(&self.terms, now, self.following)
+    }
+
+    /// What it has not lived through is not time in which others were silent.
+    pub(crate) fn stalled(&mut self, now: Now, late: Duration) {
+        self.steadiness.note_own(&self.terms, now, late);
+        // Less is within what any clock is late.
+        if late < self.terms.beat {
+            return;
+        }
+        self.heard = now.min(self.heard + late);
+        if let Part::Active(reign) = &mut self.part {
+            reign.excuse(now, late);
+        }
+    }
+
+    /// Whom it follows has been silent for too long, or another has been found to lead.
+    pub(crate) fn give_up(&mut self) {
+        if let Some(member) = self.following {
+            self.steadiness.give_up(&self.terms, member, self.heard);
         }
     }
 
     /// Looks whether there is an active, and what to do if not.
     pub(crate) fn seek(&mut self, now: Now) {
-        let silent = now.saturating_sub(self.heard);
-        let is_due = self.has_lost || silent > self.terms.patience;
-        if !is_due || now < self.asks_from || !self.may_lead(silent) || self.asked.is_some() {
+        let is_due = self.has_lost || self.silent(now) > self.patience(now);
+        if !is_due || now < self.asks_from || !self.may_lead(now) || self.asked.is_some() {
             return;
         }
         if let Part::Follower = self.part {
-            let waits_for = self.connected.clone();
+            let mut waits_for = self.connected.clone();
+            // It is asked, too, and believed if it answers. But it has not been heard for the whole patience.
+            if let Some(silent) = self.following {
+                waits_for.remove(&silent);
+            }
             self.part = Part::Asking {
                 waits_for,
                 agree: BTreeSet::new(),
@@ -162,12 +200,12 @@ impl Engine {
     }
 
     /// Voters lead; juniors only where none of them has for a while.
-    pub(crate) fn may_lead(&self, silent: Duration) -> bool {
+    pub(crate) fn may_lead(&self, now: Now) -> bool {
         let is_voter = self.record.voters.contains(&self.me);
         let is_junior = self.record.juniors.contains(&self.me);
         self.is_intact
             && !self.is_leaving
-            && (is_voter || is_junior && silent > 3 * self.terms.patience)
+            && (is_voter || is_junior && self.silent(now) > 3 * self.patience(now))
     }
 
     pub(crate) fn on_hears_answer(&mut self, now: Now, from: MemberId, hears: bool, lacks: bool) {

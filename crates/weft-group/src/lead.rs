@@ -4,6 +4,7 @@ use crate::elect::Collected;
 use crate::engine::{Engine, Message, Output, Part};
 use crate::{MemberId, Now, Record, Shape};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use weft_types::Sn;
 
 /// Clocks may run at rates that differ by less than this part.
@@ -89,6 +90,18 @@ impl Reign {
     pub(crate) fn promises(&mut self, member: MemberId, until: Now) {
         if let Some(known) = self.promises.get_mut(&member) {
             *known = until.min(*known);
+        }
+    }
+
+    /// The answers of others have not been read for so long, for this process stood still.
+    pub(crate) fn excuse(&mut self, now: Now, late: Duration) {
+        let later = |at: &mut Now| *at = now.min(*at + late);
+        later(&mut self.began);
+        for peer in self.peers.values_mut() {
+            later(&mut peer.answered);
+            if let Some((_, since)) = &mut peer.due {
+                later(since);
+            }
         }
     }
 
@@ -260,10 +273,13 @@ impl Engine {
         if now >= beats.next {
             beats.next = now + self.terms.beat;
             let (epoch, committed) = (self.floor, self.committed);
+            let late = self.steadiness.own(&self.terms, now);
             self.send_all(&Message::Beat {
                 epoch,
                 at: now,
                 committed,
+                late,
+                lease: self.terms.lease,
             });
         }
     }
@@ -361,13 +377,17 @@ impl Engine {
         let there = |member| member == self.me || is_connected(&member);
         let has_majority = self.record.count(there) >= self.record.majority();
         let is_new = self.committed <= reign.inherited;
+        // Others bear with it for longer than the least patience: before they have replaced it, if they can, it
+        // drops nobody.
+        let borne = self.steadiness.patience_with_me(&self.terms, now);
+        let drop_after = self.terms.drop_after + borne.saturating_sub(self.terms.patience);
         for member in &self.record.voters {
             let has_ended = reign.peers.get(member).is_some_and(|peer| peer.has_ended);
             // Without a majority nothing can be committed: who is known to be gone is not waited for.
             let is_gone = !is_connected(member) && (has_ended || is_new);
             let limit = match is_gone && !has_majority {
                 true => self.terms.asking,
-                false => self.terms.drop_after,
+                false => drop_after,
             };
             if *member != self.me && silent_for(*member) > limit && to.voters.remove(member) {
                 to.juniors.insert(*member);

@@ -8,6 +8,7 @@
 //! - `follow`: taking batches, promising, losing the active.
 //! - `elect`: from claiming the next epoch to having the greatest journal.
 //! - `lead`: sending batches, committing, reading, changing who counts.
+//! - `steadiness`: how long whom is waited for.
 //!
 //! Time is passed in as [`Now`], the monotonic time of whoever calls. Everything is deterministic.
 
@@ -17,6 +18,7 @@ mod follow;
 mod lead;
 pub mod record;
 pub mod shape;
+mod steadiness;
 
 pub use engine::{Engine, Input, Message, Output, Part, Terms};
 pub use record::{MemberId, Record};

@@ -20,11 +20,19 @@ const STEP: Duration = Duration::from_millis(100);
 const TERMS: Terms = Terms {
     beat: STEP,
     patience: Duration::from_millis(200),
+    patience_max: Duration::from_millis(200),
     lease: Duration::from_millis(200),
+    lease_before: Duration::from_millis(200),
     asking: STEP,
     drop_after: Duration::from_millis(500),
     gap_max: 8,
     window: 4,
+};
+
+/// The same, of members that wait longer for whom they have seen to be late.
+const PATIENT: Terms = Terms {
+    patience_max: Duration::from_millis(400),
+    ..TERMS
 };
 
 /// What is on its way from one member to another.
@@ -52,8 +60,8 @@ struct Node {
     ticked: bool,
     /// It has not said that it is about to end.
     stays: bool,
-    /// It stands still.
-    hangs: bool,
+    /// It stands still, since when.
+    hangs: Option<Now>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +78,7 @@ struct Budget {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
+    terms: Terms,
     now: Now,
     record: Record,
     nodes: Vec<Node>,
@@ -123,7 +132,7 @@ impl Event {
 }
 
 impl World {
-    fn new(members: u32, left: Budget) -> World {
+    fn new(members: u32, left: Budget, terms: Terms) -> World {
         let record = Record {
             epoch: Epoch(0),
             active: MemberId(0),
@@ -135,7 +144,7 @@ impl World {
             Node {
                 engine: Some(Engine::new(
                     MemberId(me),
-                    TERMS,
+                    terms,
                     record.clone(),
                     journal,
                     Now::ZERO,
@@ -147,10 +156,11 @@ impl World {
                 outcome: None,
                 ticked: false,
                 stays: true,
-                hangs: false,
+                hangs: None,
             }
         };
         World {
+            terms,
             now: Now::ZERO,
             nodes: (0..members).map(node).collect(),
             record,
@@ -175,7 +185,7 @@ impl World {
     }
 
     fn is_awake(&self, member: u32) -> bool {
-        self.is_alive(member) && !self.nodes[member as usize].hangs
+        self.is_alive(member) && self.nodes[member as usize].hangs.is_none()
     }
 
     /// What can happen next. What comes by itself stands in the order in which it usually does.
@@ -202,7 +212,7 @@ impl World {
             if self.left.crashes > 0 || !node.stays {
                 events.push(Event::Crash(member));
             }
-            if node.hangs {
+            if node.hangs.is_some() {
                 events.push(Event::Wake(member));
                 continue;
             }
@@ -326,12 +336,12 @@ impl World {
             }
             Event::Hang(member) => {
                 self.left.hangs -= 1;
-                self.node(member).hangs = true;
+                self.node(member).hangs = Some(self.now);
                 Ok(())
             }
             Event::Wake(member) => {
-                self.node(member).hangs = false;
-                Ok(())
+                let since = self.node(member).hangs.take().unwrap();
+                self.tell(member, Input::Stalled(self.now - since))
             }
             Event::Withdraw(member) => {
                 self.left.withdrawals -= 1;
@@ -347,7 +357,7 @@ impl World {
                 node.writing.clear();
                 node.outcome = None;
                 node.ticked = true;
-                node.hangs = false;
+                node.hangs = None;
                 node.orphan = node.asked.take();
                 self.links.retain(|(_, to), _| *to != member);
                 self.ended.retain(|(to, _)| *to != member);
@@ -360,10 +370,10 @@ impl World {
                 Ok(())
             }
             Event::Start(member) => {
-                let (now, record) = (self.now, self.record.clone());
+                let (now, record, terms) = (self.now, self.record.clone(), self.terms);
                 let node = self.node(member);
                 let journal = (node.disk.clone(), true);
-                node.engine = Some(Engine::new(MemberId(member), TERMS, record, journal, now));
+                node.engine = Some(Engine::new(MemberId(member), terms, record, journal, now));
                 // Its connections are new ones: who sees that has seen the end of the old ones.
                 let unseen: Vec<_> = self
                     .ended
@@ -531,7 +541,7 @@ impl World {
             let node = &world.nodes[member as usize];
             if !node.stays {
                 world.apply(Event::Crash(member))?;
-            } else if node.hangs {
+            } else if node.hangs.is_some() {
                 world.apply(Event::Wake(member))?;
             }
         }
@@ -566,8 +576,12 @@ impl World {
 
 /// Members that serve, and have committed a batch.
 fn serving(members: u32, left: Budget) -> World {
+    serving_with(TERMS, members, left)
+}
+
+fn serving_with(terms: Terms, members: u32, left: Budget) -> World {
     let time = 20;
-    let mut world = World::new(members, Budget { time, ..NONE });
+    let mut world = World::new(members, Budget { time, ..NONE }, terms);
     while world.committed.is_empty() {
         world.settle().unwrap();
         let is_active = |member: &u32| {
@@ -656,7 +670,7 @@ fn explore(start: World, delays: u32) -> usize {
 }
 
 /// A random walk of so many steps for each seed.
-fn walks(seeds: std::ops::Range<u64>, members: u32, steps: usize) {
+fn walks(terms: Terms, seeds: std::ops::Range<u64>, members: u32, steps: usize) {
     for seed in seeds {
         let left = Budget {
             crashes: 6,
@@ -666,7 +680,7 @@ fn walks(seeds: std::ops::Range<u64>, members: u32, steps: usize) {
             batches: 12,
             time: 60,
         };
-        let mut world = serving(members, left);
+        let mut world = serving_with(terms, members, left);
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut story = Vec::new();
         for _ in 0..steps {
@@ -704,7 +718,7 @@ fn members_begin_to_serve() {
         time: 1,
         ..NONE
     };
-    assert!(explore(World::new(3, left), 1) > 1_000);
+    assert!(explore(World::new(3, left, TERMS), 1) > 1_000);
 }
 
 #[test]
@@ -750,6 +764,17 @@ fn one_of_three_stands_still() {
 }
 
 #[test]
+fn one_of_three_stands_still_and_is_waited_for() {
+    let left = Budget {
+        hangs: 1,
+        batches: 1,
+        time: 4,
+        ..NONE
+    };
+    assert!(explore(serving_with(PATIENT, 3, left), 0) > 1_000);
+}
+
+#[test]
 fn two_of_the_three_connections_end() {
     let left = Budget {
         cuts: 2,
@@ -792,9 +817,10 @@ fn both_of_two_die_or_lose_each_other() {
 
 #[test]
 fn random_walks_with_many_faults() {
-    walks(1..4_000, 3, 500);
-    walks(1..1_000, 2, 500);
-    walks(1..400, 5, 800);
+    walks(TERMS, 1..4_000, 3, 500);
+    walks(TERMS, 1..1_000, 2, 500);
+    walks(TERMS, 1..400, 5, 800);
+    walks(PATIENT, 1..2_000, 3, 500);
 }
 
 #[test]
@@ -812,6 +838,8 @@ fn long_exploration() {
         let states = explore(serving(3, left), 2);
         assert!(states > 100_000, "{left:?}: {states}");
     }
-    walks(1..20_000, 3, 1_000);
-    walks(1..5_000, 5, 2_000);
+    for terms in [TERMS, PATIENT] {
+        walks(terms, 1..20_000, 3, 1_000);
+        walks(terms, 1..5_000, 5, 2_000);
+    }
 }

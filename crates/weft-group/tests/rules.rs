@@ -15,7 +15,9 @@ const LEASE: Duration = Duration::from_millis(200);
 const TERMS: Terms = Terms {
     beat: Duration::from_millis(50),
     patience: Duration::from_millis(300),
+    patience_max: Duration::from_millis(300),
     lease: LEASE,
+    lease_before: LEASE,
     asking: Duration::from_millis(20),
     drop_after: Duration::from_millis(700),
     gap_max: 8,
@@ -67,6 +69,8 @@ fn beat(engine: &mut Engine, now: Now, from: MemberId, epoch: u64) {
         epoch: Epoch(epoch),
         at: now,
         committed: Sn(0),
+        late: ms(0),
+        lease: LEASE,
     };
     engine.on(now, Input::Message(from, beat));
 }
@@ -470,6 +474,8 @@ fn who_has_lost_its_disk_counts_again_as_soon_as_all_is_written() {
         epoch: Epoch(2),
         at: ms(40),
         committed: Sn(3),
+        late: ms(0),
+        lease: LEASE,
     };
     engine.on(ms(40), Input::Message(B, beat));
     assert!(engine.is_intact());
@@ -559,12 +565,27 @@ fn who_claims_in_vain_has_not_heard_the_active() {
         hears: false,
         lacks: false,
     };
-    engine.on(ms(1_311), Input::Message(C, answer));
-    let outputs = engine.on(ms(1_340), Input::Tick);
+    // Whoever is silent is not waited for.
+    let outputs = engine.on(ms(1_311), Input::Message(C, answer));
     assert!(asked(&outputs).is_some(), "{outputs:?}");
     assert!(!engine.hears(ms(1_345)));
     let mut counts = record();
     counts.voters.remove(&C);
     engine.on(ms(1_350), Input::ChangeEnded(counts));
     assert!(!engine.hears(ms(1_350)));
+}
+
+#[test]
+fn an_active_that_counts_on_a_longer_promise_gets_it() {
+    let mut engine = follower(ms(1_000));
+    let longer = LEASE + ms(150);
+    let beat = Message::Beat {
+        epoch: Epoch(1),
+        at: ms(1_010),
+        committed: Sn(0),
+        late: ms(0),
+        lease: longer,
+    };
+    engine.on(ms(1_010), Input::Message(A, beat));
+    assert_eq!(promised(&mut engine, ms(1_030), C, 2), longer - ms(20));
 }

@@ -67,9 +67,12 @@ pub struct Settings {
 pub struct GroupTerms {
     /// Milliseconds between two beats of an active.
     pub beat_ms: u64,
-    /// Milliseconds without a sign of the active after which another is looked for. Who answers a beat
-    /// follows nobody else for as long.
+    /// Milliseconds without a sign of the active after which another is looked for, where members and network
+    /// have been steady. Who answers a beat follows nobody else for as long.
     pub patience_ms: u64,
+    /// Where they have not been, another is looked for after a multiple of the longest stall that was seen lately,
+    /// but not later than this. Not more than `patience_ms`: the patience is always the same.
+    pub patience_max_ms: u64,
     /// Whether an orderly end of a connection proves that the other's process has ended. False where
     /// something on the way ends connections by itself (a proxy, a service mesh).
     pub trust_closed_connections: bool,
@@ -121,30 +124,40 @@ impl Default for Settings {
     }
 }
 
+/// Who answers a beat promises at most so much: a group whose active is gone waits for that.
+pub(crate) const LEASE_MAX: Duration = Duration::from_secs(60);
+/// The default of versions whose actives did not say what they count on: a member that was started may have
+/// promised that.
+pub(crate) const LEASE_BEFORE: Duration = Duration::from_millis(300);
+
 impl Default for GroupTerms {
     fn default() -> GroupTerms {
         GroupTerms {
             beat_ms: 50,
-            patience_ms: 300,
+            patience_ms: 150,
+            patience_max_ms: 1_500,
             trust_closed_connections: true,
         }
     }
 }
 
 impl GroupTerms {
-    pub(crate) fn patience(&self) -> Duration {
-        Duration::from_millis(self.patience_ms)
+    /// Nobody waits longer for another member, nor gives a connection up before.
+    pub(crate) fn patience_max(&self) -> Duration {
+        Duration::from_millis(self.patience_ms.max(self.patience_max_ms))
     }
 
     pub(crate) fn terms(&self) -> weft_group::Terms {
-        let patience = self.patience();
+        let patience = Duration::from_millis(self.patience_ms);
         weft_group::Terms {
             beat: Duration::from_millis(self.beat_ms),
             patience,
+            patience_max: self.patience_max(),
             lease: patience,
+            lease_before: patience.max(LEASE_BEFORE),
             // A round trip, and what a busy machine takes for it.
-            asking: patience / 6,
-            drop_after: 3 * patience,
+            asking: patience / 3,
+            drop_after: 6 * patience,
             gap_max: 64,
             window: 64,
         }
@@ -193,6 +206,11 @@ impl Settings {
         if terms.beat_ms == 0 || terms.beat_ms.saturating_mul(3) > terms.patience_ms {
             return refuse(
                 "group_terms.patience_ms must be at least three times group_terms.beat_ms, which is not 0",
+            );
+        }
+        if Duration::from_millis(terms.patience_ms) > LEASE_MAX {
+            return refuse(
+                "group_terms.patience_ms must be at most 60000: nobody promises for longer",
             );
         }
         if self.root_uid == u32::MAX || self.root_gid == u32::MAX {

@@ -24,11 +24,14 @@ use weft_wire::proto::identity::Role;
 use weft_wire::proto::{Identity, LeadsRequest};
 
 /// An answer that is waited for longer than this is reason to ask. Most take less; an operation that takes
-/// long costs ten small messages a second.
-const ASK_AFTER: Duration = Duration::from_millis(100);
+/// long costs twenty small messages a second.
+const ASK_AFTER: Duration = Duration::from_millis(50);
 /// Without an answer to that for this long there is doubt. Together with the time before about what
-/// members wait before they look for another active (`group_terms.patience_ms`).
-const DOUBT_AFTER: Duration = Duration::from_millis(200);
+/// members wait before they look for another active that was steady (`group_terms.patience_ms`).
+const DOUBT_AFTER: Duration = Duration::from_millis(100);
+/// For so long only the others are asked who leads: one of them is likely to, in a moment. Each round that the
+/// silent one has a part in waits for it a while, and a takeover in that while would be noticed late.
+const OTHERS_FIRST: Duration = Duration::from_millis(200);
 /// One attempt to connect and shake hands takes at most this long.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 /// A server that is replaced is so within a second; one that only hangs is asked for no more often than one
@@ -139,9 +142,23 @@ async fn led_elsewhere(
             group: local.identity.group,
         },
     };
-    // The one in doubt comes last, but comes: its connection may be dead, and it alive.
     addresses.retain(|address| address != doubted.peer());
+    let others = led_by_one_of(env, doubted, addresses.clone(), &local);
+    if let Ok(found) = env.timeout(OTHERS_FIRST, others).await {
+        return found;
+    }
+    // The one in doubt comes last, but comes: its connection may be dead, and it alive.
     addresses.push(doubted.peer().to_owned());
+    led_by_one_of(env, doubted, addresses, &local).await
+}
+
+/// Asks these until one says that it leads.
+async fn led_by_one_of(
+    env: &Env,
+    doubted: &Connection,
+    addresses: Vec<String>,
+    local: &Local,
+) -> Elsewhere {
     let search = RefCell::new(Search::new(addresses, TERMS));
     let refuse: Handler = Rc::new(|_, request| {
         let refused = Failed::Refused("who asks who leads answers nothing".into());
@@ -149,7 +166,7 @@ async fn led_elsewhere(
     });
     let mut attempts = Attempts::new(env, CONNECT_PATIENCE);
     loop {
-        let Some((address, Ok(connection))) = attempts.step(&search, &local, &refuse).await else {
+        let Some((address, Ok(connection))) = attempts.step(&search, local, &refuse).await else {
             continue;
         };
         let asking = Asking(connection);

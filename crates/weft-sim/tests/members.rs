@@ -15,8 +15,13 @@ use weft_sim::{CoordinatorFaults, Logs, World};
 use weft_types::Sn;
 
 /// What an application waits at most when the active says nothing any more: the patience, what is left of
-/// its lease then, and what it takes to find who leads.
-const PAUSE_MAX: Duration = Duration::from_millis(600);
+/// its lease then, and what it takes to find who leads. Members that have just begun have not seen each other's
+/// ways yet, and are patient.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// The same where all have been steady.
+const STEADY_PAUSE_MAX: Duration = Duration::from_millis(200);
+/// After so long members that do nothing odd are taken for steady.
+const STEADY_AFTER: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_killed_active_is_replaced_in_tens_of_milliseconds() {
@@ -156,6 +161,99 @@ fn an_active_that_is_cut_off_is_replaced() {
             group.all_the_same().await;
         });
     }
+}
+
+#[test]
+fn a_steady_active_that_falls_silent_is_replaced_within_200_ms() {
+    for seed in 0..20 {
+        in_world(seed, async move |world| {
+            let group = Group::started(&world, 3).await;
+            let maker = Maker::new(&group, "maker").await;
+            maker.make(&world, 20).await;
+            group.service.set_faults(CoordinatorFaults::none());
+            world.sleep(STEADY_AFTER).await;
+            maker.longest.set(Duration::ZERO);
+            let active = group.active().unwrap();
+            let work = maker.make(&world, 200);
+            let silence = async {
+                world.sleep((5 + seed as u32 * 7) * MS).await;
+                let node = &group.nodes[active];
+                match seed % 2 {
+                    0 => node.pause(),
+                    _ => world.net().isolate(&node.name()),
+                }
+                group.led_by(|other| other != active).await;
+                world.sleep(3 * SECOND).await;
+                match seed % 2 {
+                    0 => node.resume(),
+                    _ => world.net().heal(),
+                }
+            };
+            futures_util::join!(work, silence);
+            let pause = maker.longest.get();
+            assert!(
+                pause < STEADY_PAUSE_MAX,
+                "seed {seed}: a pause of {pause:?}"
+            );
+            group.all_count().await;
+            maker.check(&group).await;
+        });
+    }
+}
+
+/// How often another has led by the end, with whoever leads standing still for half a second every three.
+fn stalled(seed: u64, patience_max_ms: u64) -> Vec<usize> {
+    let leaders = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let told = leaders.clone();
+    in_world(seed, async move |world| {
+        let mut group = Rc::into_inner(Group::new(&world, 3)).unwrap();
+        group.settings.group_terms.patience_max_ms = patience_max_ms;
+        let group = Rc::new(group);
+        group.start_all();
+        group.all_count().await;
+        let maker = Maker::new(&group, "maker").await;
+        let is_done = Cell::new(false);
+        let work = async {
+            while !is_done.get() {
+                maker.make(&world, 5).await;
+                world.sleep(50 * MS).await;
+            }
+        };
+        let stalls = async {
+            world.sleep(STEADY_AFTER).await;
+            for _ in 0..20 {
+                let active = group.led_by(|_| true).await;
+                told.borrow_mut().push(active);
+                group.nodes[active].pause();
+                world.sleep(500 * MS).await;
+                group.nodes[active].resume();
+                world.sleep(3 * SECOND).await;
+            }
+            is_done.set(true);
+        };
+        futures_util::join!(work, stalls);
+        maker.check(&group).await;
+    });
+    leaders.take()
+}
+
+#[test]
+fn an_active_that_was_seen_to_stall_is_borne_with() {
+    for seed in 0..5 {
+        let leaders = stalled(seed, 1_500);
+        // Each member stalls once before that is known of it.
+        let later = &leaders[3..];
+        assert!(
+            later.iter().all(|it| *it == later[0]),
+            "seed {seed}: {leaders:?}"
+        );
+    }
+    // Where nobody may be waited for longer each stall is a change.
+    let leaders = stalled(1, 150);
+    assert!(
+        leaders.windows(2).all(|two| two[0] != two[1]),
+        "{leaders:?}"
+    );
 }
 
 #[test]

@@ -29,6 +29,9 @@ use weft_wire::proto::{Batch, GroupMember, GroupMessage, View};
 /// A coordinator that has answered nonsense is asked again after this.
 const VIEW_RETRY: Duration = Duration::from_secs(1);
 
+/// Timers are late by up to a millisecond or two, and say nothing by that.
+const LATE_MIN: Duration = Duration::from_millis(3);
+
 /// Why a life is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -483,7 +486,13 @@ impl Member {
             Input::Written(number) => Some(number),
             _ => None,
         };
-        let outputs = self.engine.borrow_mut().on(self.now(), input);
+        let now = self.now();
+        let mut outputs = Vec::new();
+        // Before anything else is judged by the time: what others said meanwhile waits to be read.
+        if let Some(late) = self.stalled(now) {
+            outputs = self.engine.borrow_mut().on(now, Input::Stalled(late));
+        }
+        outputs.append(&mut self.engine.borrow_mut().on(now, input));
         for output in outputs {
             tracing::trace!(?output, "group");
             match output {
@@ -523,6 +532,12 @@ impl Member {
             self.end(Ended::Discarded);
         }
         self.look_around();
+    }
+
+    /// For how long this process has stood still since the engine was to be woken.
+    fn stalled(&self, now: Now) -> Option<Duration> {
+        let asked = Some(self.wakes_at.get()).filter(|at| *at != Now::ZERO);
+        now.checked_sub(asked?).filter(|late| *late >= LATE_MIN)
     }
 
     /// What follows from how the engine is now.
@@ -742,8 +757,10 @@ async fn run_clock(member: Rc<Member>) {
         let now = member.now();
         if now >= at {
             // Told anew by the engine.
-            member.wakes_at.set(Now::MAX);
             member.drive(Input::Tick);
+            if member.over.get().is_some() {
+                member.wakes_at.set(Now::MAX);
+            }
             continue;
         }
         let woken = member.clock.notified();

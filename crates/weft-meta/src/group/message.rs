@@ -1,5 +1,6 @@
 //! The engine's messages as they travel.
 
+use crate::settings::{LEASE_BEFORE, LEASE_MAX};
 use std::time::Duration;
 use weft_group::{Message, Run, Shape};
 use weft_journal::Sealed;
@@ -63,11 +64,15 @@ pub(super) fn encode(group: u32, message: &Message, batches: &[Sealed]) -> Group
             epoch,
             at,
             committed,
+            late,
+            lease,
         } => Kind::Beat(wire::Beat {
             epoch: epoch.0,
             // Rounded down: promises are counted from then on.
             at_us: micros(*at),
             committed: committed.0,
+            late_us: micros(*late),
+            lease_us: micros(*lease),
         }),
         Message::BeatAnswer { epoch, at } => Kind::BeatAnswer(wire::BeatAnswer {
             epoch: epoch.0,
@@ -138,6 +143,8 @@ pub(super) fn decode(sent: GroupMessage) -> Result<Arrived, String> {
             epoch: Epoch(beat.epoch),
             at: Duration::from_micros(beat.at_us),
             committed: Sn(beat.committed),
+            late: Duration::from_micros(beat.late_us),
+            lease: lease_from_wire(beat.lease_us)?,
         },
         Kind::BeatAnswer(answer) => Message::BeatAnswer {
             epoch: Epoch(answer.epoch),
@@ -231,6 +238,20 @@ fn shape_from_wire(shape: Option<JournalShape>) -> Result<Shape, String> {
         .ok_or_else(|| format!("what is told of a journal makes no sense: {shape:?}"))
 }
 
+/// For how long an active counts on a promise. It is a claim: nobody promises without end.
+fn lease_from_wire(micros: u64) -> Result<Duration, String> {
+    if micros == 0 {
+        return Ok(LEASE_BEFORE);
+    }
+    let lease = Duration::from_micros(micros);
+    if lease > LEASE_MAX {
+        return Err(format!(
+            "an active counts on a promise of {lease:?}; the longest is {LEASE_MAX:?}"
+        ));
+    }
+    Ok(lease)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +298,8 @@ mod tests {
                 epoch,
                 at,
                 committed: Sn(3),
+                late: Duration::from_millis(40),
+                lease: Duration::from_millis(150),
             },
             Message::BeatAnswer { epoch, at },
             Message::Appended {
@@ -322,6 +345,8 @@ mod tests {
             epoch: Epoch(1),
             at: odd,
             committed: Sn(0),
+            late: Duration::ZERO,
+            lease: Duration::from_millis(150),
         };
         let Ok(Message::Beat { at, .. }) = decode(encode(0, &beat, &[])).map(|it| it.message)
         else {
@@ -367,5 +392,24 @@ mod tests {
             shape.runs.reverse();
         }
         assert!(decode(falling).is_err());
+    }
+
+    #[test]
+    fn what_an_active_counts_on_is_known_and_has_an_end() {
+        let beat = |lease| Message::Beat {
+            epoch: Epoch(1),
+            at: Duration::ZERO,
+            committed: Sn(0),
+            late: Duration::ZERO,
+            lease,
+        };
+        let told = |lease| match decode(encode(0, &beat(lease), &[])).map(|it| it.message) {
+            Ok(Message::Beat { lease, .. }) => Ok(lease),
+            other => Err(format!("{other:?}")),
+        };
+        // An active of an earlier version says nothing of it.
+        assert_eq!(told(Duration::ZERO), Ok(LEASE_BEFORE));
+        assert_eq!(told(LEASE_MAX), Ok(LEASE_MAX));
+        assert!(told(LEASE_MAX + Duration::from_millis(1)).is_err());
     }
 }

@@ -371,7 +371,7 @@ async fn connect(member: &Rc<Member>, address: &str) -> Option<Connection> {
         request.replier.fail(Failed::Refused(why.into()));
     });
     let connecting = weft_rpc::connect(&member.env, address, &local, refuse);
-    let patience = member.settings.group_terms.patience();
+    let patience = member.settings.group_terms.patience_max();
     match member.env.timeout(patience, connecting).await {
         Ok(Ok(connection)) => Some(connection),
         Ok(Err(error)) => {
@@ -397,7 +397,8 @@ async fn serve(member: &Rc<Member>, peer: &Rc<Peer>, connection: &Connection) {
             peer.waiting.borrow_mut().pop_front();
         }
     };
-    let patience = 3 * member.settings.group_terms.patience();
+    // One that stands still for as long as others may bear with it finds its connections as they were.
+    let patience = member.settings.group_terms.patience_max();
     let asking = async {
         loop {
             member.env.sleep(patience / 3).await;

@@ -17,7 +17,7 @@ pub const MS: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const CLUSTER: &str = "sim";
 pub const DIR: &str = "/srv/meta";
-/// Beats and patience of the members.
+/// Of members with others that have just begun.
 pub const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The members of one group, each on a node of its own.
