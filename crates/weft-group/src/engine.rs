@@ -399,6 +399,16 @@ impl Engine {
         std::mem::take(&mut self.outputs)
     }
 
+    /// What it has seen of how steady all are.
+    pub fn steadiness(&self) -> &Steadiness {
+        &self.steadiness
+    }
+
+    /// As one that was this member before, in the same process and by the same clock, has seen it.
+    pub fn recall(&mut self, seen: Steadiness) {
+        self.steadiness = seen;
+    }
+
     /// When [`Input::Tick`] is due at the latest.
     pub fn wakes_at(&self, now: Now) -> Now {
         let next = match &self.part {

@@ -23,6 +23,7 @@ mod steadiness;
 pub use engine::{Engine, Input, Message, Output, Part, Terms};
 pub use record::{MemberId, Record};
 pub use shape::{Run, Shape};
+pub use steadiness::Steadiness;
 
 /// Monotonic time of the caller, since any origin that stays the same.
 pub type Now = std::time::Duration;

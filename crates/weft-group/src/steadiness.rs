@@ -62,9 +62,10 @@ struct Other {
     told: Duration,
 }
 
-/// What a member has seen of itself and the others.
+/// What a member has seen of itself and the others. It outlives the member's lives: who led and was replaced for a stall
+/// begins a new one, and would not know of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Steadiness {
+pub struct Steadiness {
     began: Now,
     own: Longest,
     others: BTreeMap<MemberId, Other>,

@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use weft_coordinator::{Coordinator, Embedded};
 use weft_env::{Env, Lock, Task};
+use weft_group::Steadiness;
 use weft_pair::PairState;
 use weft_rpc::{Connection, Handler, Local, Request};
 use weft_types::{Epoch, ObjectId, PairId, Sn};
@@ -38,6 +39,8 @@ struct Host {
     metrics: Rc<Metrics>,
     /// None between two lives.
     member: RefCell<Option<Rc<Member>>>,
+    /// What lives before this one have seen.
+    seen: RefCell<Option<Steadiness>>,
     /// Connections that are open, by a number of our own.
     connections: RefCell<BTreeMap<u64, Connection>>,
     next_connection: Cell<u64>,
@@ -91,6 +94,7 @@ pub async fn start_with(
         coordinator,
         metrics: Rc::new(Metrics::new()),
         member: RefCell::default(),
+        seen: RefCell::default(),
         connections: RefCell::default(),
         next_connection: Cell::new(1),
         stopping: Cell::new(false),
@@ -173,6 +177,7 @@ async fn lives(host: Rc<Host>, mut member: Rc<Member>, address: String) {
         tracing::info!(?ended, "this server's life as a member ends");
         host.member.replace(None);
         let journal = member.finish().await;
+        host.seen.replace(Some(member.steadiness()));
         drop(member);
         match ended {
             Ended::Removed => return host.on_removed(&group::removed(&host.settings)),
@@ -203,8 +208,15 @@ async fn lives(host: Rc<Host>, mut member: Rc<Member>, address: String) {
 impl Host {
     async fn begin_life(&self, address: &str) -> Result<Rc<Member>, MetaError> {
         let (settings, coordinator) = (&self.settings, &self.coordinator);
-        let member =
-            Member::begin(&self.env, settings, coordinator, &self.metrics, address).await?;
+        let seen = self.seen.borrow().clone();
+        let member = Member::begin(
+            &self.env,
+            settings,
+            coordinator,
+            &self.metrics,
+            (address, seen),
+        )
+        .await?;
         self.member.replace(Some(member.clone()));
         // Other members may have been faster.
         let connections: Vec<Connection> = self.connections.borrow().values().cloned().collect();

@@ -133,8 +133,8 @@ pub(crate) const LEASE_BEFORE: Duration = Duration::from_millis(300);
 impl Default for GroupTerms {
     fn default() -> GroupTerms {
         GroupTerms {
-            beat_ms: 50,
-            patience_ms: 150,
+            beat_ms: 40,
+            patience_ms: 120,
             patience_max_ms: 1_500,
             trust_closed_connections: true,
         }

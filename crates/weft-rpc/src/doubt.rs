@@ -24,11 +24,11 @@ use weft_wire::proto::identity::Role;
 use weft_wire::proto::{Identity, LeadsRequest};
 
 /// An answer that is waited for longer than this is reason to ask. Most take less; an operation that takes
-/// long costs twenty small messages a second.
-const ASK_AFTER: Duration = Duration::from_millis(50);
+/// long costs twenty-five small messages a second.
+const ASK_AFTER: Duration = Duration::from_millis(40);
 /// Without an answer to that for this long there is doubt. Together with the time before about what
 /// members wait before they look for another active that was steady (`group_terms.patience_ms`).
-const DOUBT_AFTER: Duration = Duration::from_millis(100);
+const DOUBT_AFTER: Duration = Duration::from_millis(80);
 /// For so long only the others are asked who leads: one of them is likely to, in a moment. Each round that the
 /// silent one has a part in waits for it a while, and a takeover in that while would be noticed late.
 const OTHERS_FIRST: Duration = Duration::from_millis(200);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use weft_coordinator::{Coordinator, CoordinatorError};
 use weft_env::{Env, Mono, Task};
-use weft_group::{Engine, Input, MemberId, Now, Output, Record, Shape};
+use weft_group::{Engine, Input, MemberId, Now, Output, Record, Shape, Steadiness};
 use weft_journal::{Journal, JournalError, Sealed};
 use weft_rpc::{Connection, Request};
 use weft_types::{Epoch, Sn};
@@ -28,6 +28,9 @@ use weft_wire::proto::{Batch, GroupMember, GroupMessage, View};
 
 /// A coordinator that has answered nonsense is asked again after this.
 const VIEW_RETRY: Duration = Duration::from_secs(1);
+
+/// The engine's time begins here: with the process's clock, so that what one life has seen another may use.
+const ORIGIN: Mono = Mono(0);
 
 /// Timers are late by up to a millisecond or two, and say nothing by that.
 const LATE_MIN: Duration = Duration::from_millis(3);
@@ -77,8 +80,6 @@ pub(crate) struct Member {
     pub(super) batches: RefCell<Batches>,
     /// When the writer does not have it.
     pub(super) journal: RefCell<Option<Journal>>,
-    /// The engine's time begins here.
-    origin: Mono,
     engine: RefCell<Engine>,
     gate: Rc<Gate>,
     /// The name space, while this member does not lead.
@@ -120,7 +121,7 @@ impl Member {
         settings: &Rc<Settings>,
         coordinator: &Rc<dyn Coordinator>,
         metrics: &Rc<Metrics>,
-        address: &str,
+        (address, seen): (&str, Option<Steadiness>),
     ) -> Result<Rc<Member>, MetaError> {
         let started = startup::load(env, settings).await?;
         let (journal_epoch, last) = started.shape.rank();
@@ -146,9 +147,12 @@ impl Member {
             image_epoch(&started.shape),
         );
         let follower = Follower::new(started.state, last, started.last_time);
-        let origin = env.now();
+        let now = env.now().since(ORIGIN);
         let shape = (started.shape, is_intact);
-        let engine = Engine::new(me, settings.group_terms.terms(), record, shape, Now::ZERO);
+        let mut engine = Engine::new(me, settings.group_terms.terms(), record, shape, now);
+        if let Some(seen) = seen {
+            engine.recall(seen);
+        }
         let member = Rc::new(Member {
             env: env.clone(),
             settings: settings.clone(),
@@ -167,7 +171,6 @@ impl Member {
             writer: Writer::default(),
             batches: RefCell::default(),
             journal: RefCell::default(),
-            origin,
             engine: RefCell::new(engine),
             gate: Rc::new(Gate::new(env)),
             follower: RefCell::new(Some(follower)),
@@ -203,7 +206,7 @@ impl Member {
     }
 
     fn now(&self) -> Now {
-        self.env.now().since(self.origin)
+        self.env.now().since(ORIGIN)
     }
 
     /// The reign, while this member leads.
@@ -383,6 +386,11 @@ impl Member {
         self.journal.take()
     }
 
+    /// What this life and those before it have seen of how steady the members are: for the next.
+    pub(crate) fn steadiness(&self) -> Steadiness {
+        self.engine.borrow().steadiness().clone()
+    }
+
     /// Another is to lead, if this one does: its process is about to end.
     pub(crate) fn withdraw(self: &Rc<Self>) {
         self.drive(Input::Withdraw);
@@ -552,7 +560,7 @@ impl Member {
         let is_intact = engine.is_intact();
         drop(engine);
         let was_open = weft_rpc::Gate::is_open(&*self.gate);
-        self.gate.open_until(until.map(|until| self.origin + until));
+        self.gate.open_until(until.map(|until| ORIGIN + until));
         if !was_open && until.is_some() {
             self.changed.notify_waiters();
         }
