@@ -60,7 +60,7 @@ struct Node {
     ticked: bool,
     /// It has not said that it is about to end.
     stays: bool,
-    /// It stands still, since when.
+    /// It stands still; since when, where its clock will say so.
     hangs: Option<Now>,
 }
 
@@ -182,6 +182,12 @@ impl World {
 
     fn is_alive(&self, member: u32) -> bool {
         self.nodes[member as usize].engine.is_some()
+    }
+
+    /// Members that are always as patient need not know how long they stood still, and when that began would
+    /// only make states out of what is one.
+    fn tells_stalls(&self) -> bool {
+        self.terms.patience_max > self.terms.patience
     }
 
     fn is_awake(&self, member: u32) -> bool {
@@ -336,12 +342,20 @@ impl World {
             }
             Event::Hang(member) => {
                 self.left.hangs -= 1;
-                self.node(member).hangs = Some(self.now);
+                let since = if self.tells_stalls() {
+                    self.now
+                } else {
+                    Now::ZERO
+                };
+                self.node(member).hangs = Some(since);
                 Ok(())
             }
             Event::Wake(member) => {
                 let since = self.node(member).hangs.take().unwrap();
-                self.tell(member, Input::Stalled(self.now - since))
+                match self.tells_stalls() {
+                    true => self.tell(member, Input::Stalled(self.now - since)),
+                    false => Ok(()),
+                }
             }
             Event::Withdraw(member) => {
                 self.left.withdrawals -= 1;

@@ -11,13 +11,13 @@ const fn ms(ms: u64) -> Duration {
 }
 
 const TERMS: Terms = Terms {
-    beat: ms(50),
-    patience: ms(150),
+    beat: ms(40),
+    patience: ms(120),
     patience_max: ms(1_500),
-    lease: ms(150),
+    lease: ms(120),
     lease_before: ms(300),
-    asking: ms(50),
-    drop_after: ms(900),
+    asking: ms(40),
+    drop_after: ms(720),
     gap_max: 64,
     window: 64,
 };

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tracing::Level;
 use weft_client::{Client, CreateFlags, Cred};
-use weft_sim::{CoordinatorFaults, Logs, World};
+use weft_sim::{CoordinatorFaults, Logs, Pace, World};
 use weft_types::Sn;
 
 /// What an application waits at most when the active says nothing any more: the patience, what is left of
@@ -167,6 +167,11 @@ fn an_active_that_is_cut_off_is_replaced() {
 fn a_steady_active_that_falls_silent_is_replaced_within_200_ms() {
     for seed in 0..20 {
         in_world(seed, async move |world| {
+            // A message that is late by 20 ms now and then is no quiet network.
+            world.net().set_default_pace(Pace {
+                detours_ppm: 0,
+                ..Pace::default()
+            });
             let group = Group::started(&world, 3).await;
             let maker = Maker::new(&group, "maker").await;
             maker.make(&world, 20).await;

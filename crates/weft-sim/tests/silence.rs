@@ -87,6 +87,7 @@ fn who_takes_bytes_slowly_is_not_silent_until_it_takes_none() {
             let slow = Pace {
                 latency: 1_000_000..2_000_000,
                 rate: 1 << 20,
+                ..Pace::default()
             };
             net.set_pace("here", "there", slow);
             for _ in 0..10 {

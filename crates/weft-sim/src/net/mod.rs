@@ -52,14 +52,18 @@ pub struct Pace {
     pub latency: Range<u64>,
     /// Bytes per second.
     pub rate: u64,
+    /// So many messages in a million take a detour, of up to 20 milliseconds. Where links are modelled none do: what
+    /// is late waited for one.
+    pub detours_ppm: u32,
 }
 
 impl Default for Pace {
-    /// A local network: 30 to 300 microseconds, 1 GiB/s.
+    /// A local network: 30 to 300 microseconds, 1 GiB/s, and now and then something in the way.
     fn default() -> Pace {
         Pace {
             latency: 30_000..300_000,
             rate: 1 << 30,
+            detours_ppm: 2_000,
         }
     }
 }
@@ -80,7 +84,6 @@ impl Net {
             next_port: PORT_FIRST,
             latency: Rng::stream(seed, "latency", 0),
             chunks: Rng::stream(seed, "chunks", 0),
-            detour_ppm: 2_000,
         }))
     }
 

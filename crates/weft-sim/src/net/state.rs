@@ -120,8 +120,6 @@ pub(super) struct State {
     pub(super) next_port: u32,
     pub(super) latency: Rng,
     pub(super) chunks: Rng,
-    /// One message in a million that takes a detour.
-    pub(super) detour_ppm: u32,
 }
 
 impl State {
@@ -136,14 +134,14 @@ impl State {
             &Pace {
                 latency: 5_000..30_000,
                 rate: 4 << 30,
+                ..Pace::default()
             }
         } else {
             self.paces.get(&(from, to)).unwrap_or(&self.pace)
         };
         let transfer = (bytes as u64).saturating_mul(1_000_000_000) / pace.rate.max(1);
         let mut latency = self.latency.within(pace.latency.clone());
-        // Where links are modelled, what is late waited for one.
-        if !self.is_linked(from, to) && self.latency.chance(self.detour_ppm) {
+        if !self.is_linked(from, to) && self.latency.chance(pace.detours_ppm) {
             latency += self.latency.below(20_000_000);
         }
         latency + transfer

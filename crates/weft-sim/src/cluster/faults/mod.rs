@@ -262,6 +262,7 @@ impl<'a> Faults<'a> {
                 let pace = Pace {
                     latency: slow / 2..slow,
                     rate: 1 << self.rng.within(18..28),
+                    ..Pace::default()
                 };
                 cluster.world.net().set_pace(&a, &b, pace);
                 End::Pace(a, b)
