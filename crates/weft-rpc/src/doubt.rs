@@ -23,12 +23,17 @@ use weft_wire::Failed;
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::{Identity, LeadsRequest};
 
-/// An answer that is waited for longer than this is reason to ask. Most take less; an operation that takes
-/// long costs twenty-five small messages a second.
+/// An answer that is waited for longer than this is reason to ask. Most take less.
 const ASK_AFTER: Duration = Duration::from_millis(40);
+/// While the same one is waited for it is asked again after twice as long, up to this: an operation that takes
+/// long costs ten small messages a second.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Without an answer to that for this long there is doubt. Together with the time before about what
 /// members wait before they look for another active that was steady (`group_terms.patience_ms`).
 const DOUBT_AFTER: Duration = Duration::from_millis(80);
+/// If the active answers over a new connection, for so long more over the old one: nothing is taken over, so there
+/// is no hurry, and what is behind a full link is better waited for than sent again.
+const DEAD_AFTER: Duration = Duration::from_millis(300);
 /// For so long only the others are asked who leads: one of them is likely to, in a moment. Each round that the
 /// silent one has a part in waits for it a while, and a takeover in that while would be noticed late.
 const OTHERS_FIRST: Duration = Duration::from_millis(200);
@@ -78,14 +83,20 @@ async fn doubted(
     search: &RefCell<Search>,
     local: &Local,
 ) -> CallError {
+    let mut pause = ASK_AFTER;
     loop {
         if let Err(why) = connection.owes().await {
             return CallError::Lost(why);
         }
         let newest = connection.newest_request();
-        env.sleep(ASK_AFTER).await;
+        env.sleep(pause).await;
+        if !connection.owes_up_to(newest) {
+            pause = ASK_AFTER;
+            continue;
+        }
+        pause = (2 * pause).min(ASK_AGAIN_AFTER);
         let addresses = search.borrow().addresses();
-        if !connection.owes_up_to(newest) || addresses.len() < 2 {
+        if addresses.len() < 2 {
             continue;
         }
         let mut question = pin!(connection.call(&LeadsRequest {}, Payload::none()));
@@ -99,7 +110,7 @@ async fn doubted(
                     if !is_other {
                         // One that stood still may be quicker with a new connection than with what it
                         // finds in an old one.
-                        answer = env.timeout(DOUBT_AFTER, question).await;
+                        answer = env.timeout(DEAD_AFTER, question).await;
                     }
                     if answer.is_err() {
                         tracing::info!(server = connection.peer(), %why, "silent: leaving it");

@@ -219,7 +219,7 @@ fn a_dead_connection_to_one_who_leads_is_left() {
         asker.wait_for_an_answer();
         let (why, after) = asker.left(5 * SECOND).await.unwrap();
         assert!(matches!(why, CallError::Lost(_)), "{why:?}");
-        assert!((500 * MS..750 * MS).contains(&after), "{after:?}");
+        assert!((400 * MS..750 * MS).contains(&after), "{after:?}");
     });
 }
 

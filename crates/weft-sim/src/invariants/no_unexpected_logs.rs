@@ -32,6 +32,8 @@ const CONNECTION_ENDS: &[Kind] = &[
     Kind::DataPause,
     Kind::DataCut,
     Kind::Wipe,
+    // Its server is started again with another one.
+    Kind::DiskDies,
     Kind::CutOff,
 ];
 const DISKS: &[Kind] = &[Kind::DiskFull, Kind::DiskError, Kind::DiskDies];
