@@ -154,23 +154,25 @@ async fn led_elsewhere(
         },
     };
     addresses.retain(|address| address != doubted.peer());
-    let others = led_by_one_of(env, doubted, addresses.clone(), &local);
+    // They go on naming the one in doubt until they know better.
+    let others = Search::new(addresses.clone(), TERMS).avoiding(doubted.peer());
+    let others = led_by_one_of(env, doubted, others, &local);
     if let Ok(found) = env.timeout(OTHERS_FIRST, others).await {
         return found;
     }
     // The one in doubt comes last, but comes: its connection may be dead, and it alive.
     addresses.push(doubted.peer().to_owned());
-    led_by_one_of(env, doubted, addresses, &local).await
+    led_by_one_of(env, doubted, Search::new(addresses, TERMS), &local).await
 }
 
 /// Asks these until one says that it leads.
 async fn led_by_one_of(
     env: &Env,
     doubted: &Connection,
-    addresses: Vec<String>,
+    search: Search,
     local: &Local,
 ) -> Elsewhere {
-    let search = RefCell::new(Search::new(addresses, TERMS));
+    let search = RefCell::new(search);
     let refuse: Handler = Rc::new(|_, request| {
         let refused = Failed::Refused("who asks who leads answers nothing".into());
         request.replier.fail(refused);

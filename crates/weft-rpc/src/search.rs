@@ -92,6 +92,8 @@ pub struct Search {
     /// Rounds that ended without success.
     rounds: u32,
     paused_until: Option<Mono>,
+    /// Never tried, whoever names it.
+    avoided: Option<String>,
 }
 
 impl Search {
@@ -113,7 +115,16 @@ impl Search {
             trying: Vec::new(),
             rounds: 0,
             paused_until: None,
+            avoided: None,
         }
+    }
+
+    /// The same, but who answers at this address is known not to say anything: an attempt there would only hold up
+    /// those at others.
+    #[must_use]
+    pub fn avoiding(self, address: &str) -> Search {
+        let avoided = Some(address.to_owned());
+        Search { avoided, ..self }
     }
 
     /// All addresses in the order in which a round tries them: who served last, whom servers named, those
@@ -218,6 +229,7 @@ impl Search {
         // Who could not be reached in this round leads no more: whoever names it does not know yet.
         let is_of_use = !active.is_empty()
             && active != from
+            && self.avoided.as_deref() != Some(active)
             && !self.unreachable.iter().any(|address| address == active)
             && !self.trying.iter().any(|(address, _)| address == active);
         if is_of_use && self.hops < self.addresses().len() {
@@ -271,8 +283,10 @@ impl Search {
         self.hops = 0;
         self.unreachable.clear();
         self.queue = self.addresses().into();
-        self.queue
-            .retain(|queued| !self.trying.iter().any(|(address, _)| address == queued));
+        let (trying, avoided) = (&self.trying, self.avoided.as_ref());
+        self.queue.retain(|queued| {
+            avoided != Some(queued) && !trying.iter().any(|(address, _)| address == queued)
+        });
     }
 
     fn attempt(&mut self, address: String, now: Mono) -> Step {

@@ -154,6 +154,21 @@ fn a_hint_at_the_silent_one_waits_for_it() {
 }
 
 #[test]
+fn who_is_avoided_is_not_tried_whoever_names_it() {
+    let mut bed = Bed::new(&["a", "b"]);
+    bed.search = Search::new(strings(&["a", "b"]), TERMS).avoiding("silent");
+    for _ in 0..3 {
+        for address in ["a", "b"] {
+            assert_eq!(bed.tried(), address);
+            let members = strings(&["a", "b", "silent"]);
+            bed.search.turned_away(address, "silent", &members, bed.now);
+        }
+        assert!(matches!(bed.step(), Step::Wait(_)));
+        bed.wait(100);
+    }
+}
+
+#[test]
 fn a_hint_is_tried_next() {
     let mut bed = Bed::lost(&["a", "b", "c", "d"]);
     assert_eq!(bed.tried(), "a");

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_env::{Elapsed, Env};
 use weft_rpc::{CallError, Connection, Handler, Local, Payload, Request, Search, Terms};
-use weft_sim::{Node, World};
+use weft_sim::{Node, Pace, World};
 use weft_wire::proto::{Identity, LeadsReply, LeadsRequest, StatfsRequest};
 use weft_wire::{Failed, Rpc};
 
@@ -193,6 +193,30 @@ fn who_hangs_is_left_when_another_leads_and_not_before() {
         };
         assert_eq!(why, CallError::Failed(leads));
         assert!(after < 500 * MS, "{after:?}");
+    });
+}
+
+#[test]
+fn who_takes_over_soon_is_found_within_20_ms() {
+    in_worlds(async |world| {
+        world.net().set_default_pace(Pace {
+            detours_ppm: 0,
+            ..Pace::default()
+        });
+        let active = Member::start(&world, "active", Leads::Yes).await;
+        // It goes on naming the silent one: that holds nobody up.
+        let other = Member::start(&world, "other", Leads::No(active.address.clone())).await;
+        let third = Member::start(&world, "third", Leads::No(active.address.clone())).await;
+        let asker = Asker::of(&world, &active, &[&other, &third]).await;
+        asker.wait_for_an_answer();
+        active.node.pause();
+        let takeover = async {
+            world.sleep(150 * MS).await;
+            *third.leads.borrow_mut() = Leads::Yes;
+        };
+        let (left, ()) = futures_util::join!(asker.left(5 * SECOND), takeover);
+        let (_, after) = left.unwrap();
+        assert!(after < 170 * MS, "{after:?}");
     });
 }
 

@@ -23,6 +23,8 @@ const CLIENTS: u32 = 4;
 const TRIALS: &str = "trials.jsonl";
 /// The directory of the name space's files.
 const FILES: &str = "files";
+/// Members that have just begun have not seen each other's ways, and are patient (docs/protocols/groups.md).
+const SETTLED_AFTER: Duration = Duration::from_secs(5);
 /// The load is steady by then.
 const WARM: Duration = Duration::from_millis(500);
 /// What a failure does to clients is over by then, or they are waited for.
@@ -62,9 +64,9 @@ impl Failure {
     /// Milliseconds that a share of the trials' pauses is not to be above.
     fn goal(self, share: f64) -> Option<f64> {
         match self {
-            Failure::Killed if share == 0.5 => Some(60.0),
-            Failure::Killed if share == 0.99 => Some(300.0),
-            Failure::Stopped | Failure::Cut if share == 0.99 => Some(1_000.0),
+            Failure::Killed if share == 0.5 => Some(30.0),
+            Failure::Killed if share == 0.99 => Some(85.0),
+            Failure::Stopped | Failure::Cut if share == 0.99 => Some(200.0),
             _ => None,
         }
     }
@@ -169,6 +171,7 @@ fn attempts(
         trials: Vec::new(),
     };
     let mut outcome = Ok(());
+    std::thread::sleep(SETTLED_AFTER);
     for number in 0..count {
         let name = failure.name();
         let tried = trial().map_err(|why| format!("{name}, {files} files, trial {number}: {why}"));
