@@ -64,8 +64,7 @@ impl Failure {
     /// Milliseconds that a share of the trials' pauses is not to be above.
     fn goal(self, share: f64) -> Option<f64> {
         match self {
-            Failure::Killed if share == 0.5 => Some(30.0),
-            Failure::Killed if share == 0.99 => Some(85.0),
+            Failure::Killed if share == 0.5 || share == 0.99 => Some(30.0),
             Failure::Stopped | Failure::Cut if share == 0.99 => Some(200.0),
             _ => None,
         }
