@@ -142,10 +142,12 @@ impl Bed {
     }
 
     fn active_by_then(&mut self) -> usize {
-        while self.active().is_none() {
+        loop {
+            if let Some(active) = self.active() {
+                return active;
+            }
             self.step();
         }
-        self.active().unwrap()
     }
 
     /// How long it takes until another may answer.

@@ -294,6 +294,7 @@ fn slow_links_and_resets() {
         let slow = Pace {
             latency: 400_000_000..500_000_000,
             rate: 1 << 20,
+            ..Pace::default()
         };
         world.net().set_pace("a", "b", slow);
         let before = world.now();
