@@ -14,6 +14,7 @@ use crate::bench::PROTOCOLS;
 use crate::cluster::{Cluster, build_weft, cannot_mount};
 use crate::run::{Outcome, cargo, has, root, step};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -168,7 +169,10 @@ pub fn suites(arguments: &Suites) -> Outcome {
         fs::remove_dir_all(&run).map_err(|error| format!("{}: {error}", run.display()))?;
     }
     // pjdfstest makes sockets, whose paths have at most 107 bytes, wherever this checkout lies.
-    let home = tempfile::Builder::new().prefix("weft-").tempdir();
+    let mut home = tempfile::Builder::new();
+    // Some tests go on as another user.
+    let home = home.permissions(fs::Permissions::from_mode(0o755));
+    let home = home.prefix("weft-").tempdir();
     let home = home.map_err(|error| format!("a directory for the mounts: {error}"))?;
     let mounts = ["mnt", "two"].map(|name| home.path().join(name));
     for mount in mounts.iter().chain([&run]) {
@@ -382,7 +386,6 @@ fn pjdfstest_run(place: &Place, name: &str, remounts: bool, filter: Option<&str>
 /// A search path on which `mount` is the system's own without helpers. The suite remounts read-only
 /// by it; mount(8) leaves that to the helper of FUSE, which takes the source for a program to start.
 fn path_with_plain_mount(run: &Path) -> Result<std::ffi::OsString, String> {
-    use std::os::unix::fs::PermissionsExt;
     let directory = run.join("bin");
     let script = directory.join("mount");
     let written = fs::create_dir_all(&directory)

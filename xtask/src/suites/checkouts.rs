@@ -8,6 +8,7 @@ use super::logged;
 use crate::cluster::Cluster;
 use crate::run::{Outcome, root};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -224,6 +225,9 @@ impl Checkouts<'_> {
         };
         let ground = mount.join("ltp");
         at(&ground, fs::create_dir_all(&ground))?;
+        // As /tmp: some tests begin as another user.
+        let open = fs::Permissions::from_mode(0o1777);
+        at(&ground, fs::set_permissions(&ground, open))?;
         let run = self.run.join("ltp");
         at(&run, fs::create_dir_all(&run))?;
         let path = path_after(programs);
