@@ -64,7 +64,6 @@ impl Engine {
     pub(crate) fn elected(&mut self, now: Now) {
         self.floor = self.record.epoch;
         self.give_up();
-        self.following = None;
         self.told = Sn(0);
         self.has_lost = false;
         self.part = Part::Candidate(Candidate {

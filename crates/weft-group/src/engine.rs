@@ -527,7 +527,6 @@ impl Engine {
         debug_assert!(epoch > self.floor, "floors rise");
         self.floor = epoch;
         self.give_up();
-        self.following = None;
         self.matched = self.shape.base();
         self.told = Sn(0);
         // Whoever has it is given time to say so.

@@ -151,9 +151,9 @@ impl Engine {
         }
     }
 
-    /// Whom it follows has been silent for too long, or another has been found to lead.
+    /// It follows nobody any more: that one has been silent for too long, or another has been found to lead.
     pub(crate) fn give_up(&mut self) {
-        if let Some(member) = self.following {
+        if let Some(member) = self.following.take() {
             self.steadiness.give_up(&self.terms, member, self.heard);
         }
     }

@@ -83,22 +83,25 @@ async fn doubted(
     search: &RefCell<Search>,
     local: &Local,
 ) -> CallError {
-    let mut pause = ASK_AFTER;
+    // The newest request that has been waited for, and for how long at a time.
+    let mut waited: Option<(u64, Duration)> = None;
     loop {
         if let Err(why) = connection.owes().await {
             return CallError::Lost(why);
         }
+        let pause = match waited {
+            Some((request, pause)) if connection.owes_up_to(request) => {
+                (2 * pause).min(ASK_AGAIN_AFTER)
+            }
+            _ => ASK_AFTER,
+        };
         let newest = connection.newest_request();
         env.sleep(pause).await;
-        if !connection.owes_up_to(newest) {
-            pause = ASK_AFTER;
-            continue;
-        }
-        pause = (2 * pause).min(ASK_AGAIN_AFTER);
         let addresses = search.borrow().addresses();
-        if addresses.len() < 2 {
+        if !connection.owes_up_to(newest) || addresses.len() < 2 {
             continue;
         }
+        waited = Some((newest, pause));
         let mut question = pin!(connection.call(&LeadsRequest {}, Payload::none()));
         let mut answer = env.timeout(DOUBT_AFTER, question.as_mut()).await;
         if answer.is_err() {

@@ -21,6 +21,8 @@ const TERMS: Terms = Terms {
 #[derive(Clone)]
 enum Leads {
     Yes,
+    /// And it answers all that it owes when it is asked.
+    YesAndAnswers,
     /// Says who does.
     No(String),
     /// Says nothing to whoever connected first.
@@ -67,9 +69,13 @@ impl Member {
         }
         self.asked.set(self.asked.get() + 1);
         let is_first = self.connections.borrow()[0] == connection.number();
+        if let Leads::YesAndAnswers = &*self.leads.borrow() {
+            // Who is given up is answered, too.
+            self.unanswered.borrow_mut().clear();
+        }
         match &*self.leads.borrow() {
             Leads::NotToTheFirst if is_first => self.unanswered.borrow_mut().push(request),
-            Leads::Yes | Leads::NotToTheFirst => request
+            Leads::Yes | Leads::YesAndAnswers | Leads::NotToTheFirst => request
                 .replier
                 .send::<LeadsRequest>(&LeadsReply {}, Payload::none()),
             Leads::No(active) => request.replier.fail(Failed::NotActive {
@@ -217,6 +223,32 @@ fn who_takes_over_soon_is_found_within_20_ms() {
         let (left, ()) = futures_util::join!(asker.left(5 * SECOND), takeover);
         let (_, after) = left.unwrap();
         assert!(after < 170 * MS, "{after:?}");
+    });
+}
+
+#[test]
+fn who_was_slow_once_is_not_asked_later_for_that() {
+    in_worlds(async |world| {
+        world.net().set_default_pace(Pace {
+            detours_ppm: 0,
+            ..Pace::default()
+        });
+        let active = Member::start(&world, "active", Leads::YesAndAnswers).await;
+        let other = Member::start(&world, "other", Leads::No(active.address.clone())).await;
+        let asker = Asker::of(&world, &active, &[&other]).await;
+        asker.wait_for_an_answer();
+        let begins = 500 * MS;
+        let silence = async {
+            world.sleep(begins).await;
+            assert_eq!(active.asked.get(), 1);
+            active.node.pause();
+            asker.wait_for_an_answer();
+            world.sleep(125 * MS).await;
+            *other.leads.borrow_mut() = Leads::Yes;
+        };
+        let (left, ()) = futures_util::join!(asker.left(5 * SECOND), silence);
+        let (_, after) = left.unwrap();
+        assert!(after < begins + 150 * MS, "{after:?}");
     });
 }
 

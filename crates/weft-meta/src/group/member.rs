@@ -764,8 +764,8 @@ async fn run_clock(member: Rc<Member>) {
         let at = member.wakes_at.get();
         let now = member.now();
         if now >= at {
-            // Told anew by the engine.
             member.drive(Input::Tick);
+            // While the life goes on the engine has said when it is due again.
             if member.over.get().is_some() {
                 member.wakes_at.set(Now::MAX);
             }
