@@ -589,3 +589,56 @@ fn an_active_that_counts_on_a_longer_promise_gets_it() {
     engine.on(ms(1_010), Input::Message(A, beat));
     assert_eq!(promised(&mut engine, ms(1_030), C, 2), longer - ms(20));
 }
+
+#[test]
+fn what_a_member_has_not_lived_through_is_no_silence_of_the_active() {
+    let looks_for_another = |stalled: Option<Duration>| {
+        let mut engine = follower(ms(1_000));
+        let mut outputs = Vec::new();
+        for late in stalled {
+            outputs.extend(engine.on(ms(1_400), Input::Stalled(late)));
+        }
+        outputs.extend(engine.on(ms(1_400), Input::Tick));
+        told(&outputs, C).contains(&&Message::Hears)
+    };
+    assert!(looks_for_another(None));
+    assert!(!looks_for_another(Some(ms(350))));
+}
+
+#[test]
+fn what_an_active_has_not_lived_through_is_no_silence_of_the_others() {
+    let drops = |stalled: Option<Duration>| {
+        let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(0));
+        commits_at(&mut engine, ms(1_300));
+        let mut outputs = Vec::new();
+        for late in stalled {
+            outputs.extend(engine.on(ms(2_300), Input::Stalled(late)));
+        }
+        outputs.extend(engine.on(ms(2_300), Input::Tick));
+        asked(&outputs).is_some()
+    };
+    assert!(drops(None));
+    assert!(!drops(Some(ms(900))));
+}
+
+#[test]
+fn who_was_given_up_and_is_heard_again_is_waited_for_the_next_time() {
+    let hears_later = |comes_back: bool| {
+        let terms = Terms {
+            patience_max: ms(1_500),
+            ..TERMS
+        };
+        let shape = (Shape::default(), true);
+        let mut engine = Engine::new(B, terms, record(), shape, Now::ZERO);
+        beat(&mut engine, ms(1_000), A, 1);
+        let epoch = Epoch(2);
+        engine.on(ms(1_400), Input::Message(C, Message::Collect { epoch }));
+        if comes_back {
+            engine.on(ms(1_500), Input::Message(A, Message::Hears));
+        }
+        beat(&mut engine, ms(4_000), A, 3);
+        engine.hears(ms(4_800))
+    };
+    assert!(!hears_later(false));
+    assert!(hears_later(true));
+}
