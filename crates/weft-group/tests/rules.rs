@@ -595,7 +595,7 @@ fn what_a_member_has_not_lived_through_is_no_silence_of_the_active() {
     let looks_for_another = |stalled: Option<Duration>| {
         let mut engine = follower(ms(1_000));
         let mut outputs = Vec::new();
-        for late in stalled {
+        if let Some(late) = stalled {
             outputs.extend(engine.on(ms(1_400), Input::Stalled(late)));
         }
         outputs.extend(engine.on(ms(1_400), Input::Tick));
@@ -611,7 +611,7 @@ fn what_an_active_has_not_lived_through_is_no_silence_of_the_others() {
         let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(0));
         commits_at(&mut engine, ms(1_300));
         let mut outputs = Vec::new();
-        for late in stalled {
+        if let Some(late) = stalled {
             outputs.extend(engine.on(ms(2_300), Input::Stalled(late)));
         }
         outputs.extend(engine.on(ms(2_300), Input::Tick));
