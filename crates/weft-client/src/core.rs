@@ -382,13 +382,17 @@ impl Core {
     /// Attributes of this inode under a lease if there is one, else asked. (A spread directory has shards besides:
     /// [`Core::known`].)
     pub async fn known_here(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
-        if self.is_valid(ino)
-            && let Some(node) = self.nodes.get(ino)
-            && let Some(known) = node.known()
-        {
-            return Ok((node, known));
+        match self.known_now(ino) {
+            Some(known) => Ok(known),
+            None => self.fetch_inode(ino, Mode::None).await,
         }
-        self.fetch_inode(ino, Mode::None).await
+    }
+
+    /// The same if nobody has to be asked.
+    pub fn known_now(&self, ino: u64) -> Option<(Rc<Node>, Known)> {
+        let node = self.nodes.get(ino).filter(|_| self.is_valid(ino))?;
+        let known = node.known()?;
+        Some((node, known))
     }
 
     // ---- leases in use ----

@@ -5,7 +5,7 @@
 use crate::access;
 use crate::bounds::Bounds;
 use crate::core::Core;
-use crate::handles::{DirHandle, Pages};
+use crate::handles::{DirHandle, PageEntry, Pages};
 use crate::names::NameState;
 use crate::types::*;
 use bytes::Bytes;
@@ -54,21 +54,17 @@ impl Core {
         {
             let pages = handle.pages.borrow();
             let dots = [(&b"."[..], 1, handle.node.ino), (b"..", 2, pages.parent)];
-            for (name, cookie, ino) in dots {
-                if after < cookie {
-                    found.push(DirEntry {
-                        name: Bytes::copy_from_slice(name),
-                        ino,
-                        kind: FileKind::Directory,
-                        cookie,
-                        known: None,
-                        name_leased: false,
-                    });
-                }
-            }
-            found.extend(pages.entries.iter().cloned());
+            let dots = dots.into_iter().map(|(name, cookie, ino)| PageEntry {
+                name: Bytes::from_static(name),
+                ino,
+                kind: FileKind::Directory,
+                cookie,
+            });
+            let dots = dots.filter(|entry| after < entry.cookie);
+            found.extend(dots.take(max).map(|entry| entry.hand_out()));
+            let rest = max - found.len();
+            found.extend(pages.entries.iter().take(rest).map(PageEntry::hand_out));
         }
-        found.truncate(max);
         let is_low = {
             let pages = handle.pages.borrow();
             !pages.end && pages.entries.len() < found.len() + LOW_ENTRIES
@@ -89,29 +85,41 @@ impl Core {
     /// What entries stand for as they are handed out: since their page came, others may have changed it. Asks side by side
     /// for what is known under no lease: a program that is told one after the other waits for each.
     async fn look_at(self: &Rc<Self>, dir: u64, entries: &mut [DirEntry]) {
-        for entry in &mut *entries {
-            entry.known = None;
+        let mut unknown = Vec::new();
+        for entry in entries.iter_mut().filter(|entry| entry.cookie > DOTS) {
+            entry.known = self.known_now(entry.ino).map(|(_, known)| known);
+            if entry.known.is_none() {
+                unknown.push(entry);
+            }
         }
-        let files = entries.iter_mut().filter(|entry| entry.cookie > DOTS);
-        let looking = stream::iter(files).for_each_concurrent(ASKED_AT_ONCE, async |entry| {
-            // One that has gone, or cannot be asked for, is a name.
-            let known = self.known_here(entry.ino).await.ok();
+        let has_waited = !unknown.is_empty();
+        if has_waited {
+            let asking = stream::iter(unknown).for_each_concurrent(ASKED_AT_ONCE, async |entry| {
+                // One that has gone, or cannot be asked for, is a name.
+                let known = self.known_here(entry.ino).await.ok();
+                entry.known = known.map(|(_, known)| known);
+            });
+            let in_time = self.env.timeout(ATTRIBUTES_PATIENCE, asking).await;
+            if in_time.is_err() {
+                tracing::debug!(
+                    dir,
+                    "listed without some attributes: they did not come in time"
+                );
+            }
+        }
+        // From here to the reply nothing waits: what stands now may be kept.
+        for entry in entries.iter_mut().filter(|entry| entry.cookie > DOTS) {
+            if has_waited && let Some(known) = &mut entry.known {
+                match self.known_now(entry.ino) {
+                    Some((_, now)) => *known = now,
+                    None => known.leased = false,
+                }
+            }
             // What is spread has attributes in many places: they are asked for when they are wanted.
             // What has lost its name meanwhile is not what the entry is of.
-            let whole = known.filter(|(_, known)| known.attr.shards == 0 && known.attr.nlink > 0);
-            entry.known = whole.map(|(_, known)| known);
+            let is_whole = |known: &Known| known.attr.shards == 0 && known.attr.nlink > 0;
+            entry.known = entry.known.take().filter(is_whole);
             entry.name_leased = self.keeps_name(dir, &entry.name, entry.ino);
-        });
-        if self
-            .env
-            .timeout(ATTRIBUTES_PATIENCE, looking)
-            .await
-            .is_err()
-        {
-            tracing::debug!(
-                dir,
-                "listed without some attributes: they did not come in time"
-            );
         }
     }
 
@@ -269,13 +277,11 @@ impl Core {
                     self.take_no_xattrs(&node, xattr_changes);
                 }
             }
-            entries.push(DirEntry {
+            entries.push(PageEntry {
                 kind: entry.kind(),
                 ino: entry.ino,
                 cookie: entry.cookie + DOTS,
                 name: entry.name,
-                known: None,
-                name_leased: false,
             });
         }
         let mut state = node.state.borrow_mut();
@@ -335,7 +341,7 @@ pub(crate) struct Listed {
     /// Of which directory, or shard.
     pub ino: u64,
     /// With cookies as they are given to others.
-    pub entries: Vec<DirEntry>,
+    pub entries: Vec<PageEntry>,
     pub end: bool,
     pub parent: u64,
     /// Of what there was at the time.

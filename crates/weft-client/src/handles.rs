@@ -3,7 +3,8 @@
 use crate::bounds::Bounds;
 use crate::node::Node;
 use crate::readahead::Readahead;
-use crate::types::{DirEntry, Errno, HandleId, OpenFlags, Result};
+use crate::types::{DirEntry, Errno, FileKind, HandleId, OpenFlags, Result};
+use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -39,11 +40,33 @@ pub(crate) struct DirHandle {
     pub wake: tokio::sync::Notify,
 }
 
+/// An entry of a page: a name, and nothing yet of what it stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct PageEntry {
+    pub name: Bytes,
+    pub ino: u64,
+    pub kind: FileKind,
+    pub cookie: u64,
+}
+
+impl PageEntry {
+    pub fn hand_out(&self) -> DirEntry {
+        DirEntry {
+            name: self.name.clone(),
+            ino: self.ino,
+            kind: self.kind,
+            cookie: self.cookie,
+            known: None,
+            name_leased: false,
+        }
+    }
+}
+
 /// Entries that were fetched and not yet handed out.
 #[derive(Default)]
 pub(crate) struct Pages {
     /// In the order of their cookies; handed out from the front.
-    pub entries: VecDeque<DirEntry>,
+    pub entries: VecDeque<PageEntry>,
     /// The cookie after which `entries` begins.
     pub after: u64,
     /// The cookie after which the next page begins.

@@ -12,7 +12,7 @@ use weft_client::{
     Client, CreateFlags, Cred, DirEntry, Errno, FileKind, OpenFlags, RenameFlags, SetAttr,
     XattrFlags,
 };
-use weft_sim::World;
+use weft_sim::{Pace, World};
 
 const FILES: u64 = 40;
 const LABEL: &[u8] = b"security.selinux";
@@ -196,6 +196,65 @@ fn a_name_that_has_gone_since_its_page_came_is_not_to_be_kept() {
         for entry in rest.iter().filter(|entry| !entry.name.ends_with(b"-new")) {
             assert!(!entry.name_leased, "{:?}", entry.name);
         }
+    });
+}
+
+/// A page waits for the attributes of one file; what was known of the others changes meanwhile.
+#[test]
+fn what_is_lost_while_a_page_waits_for_attributes_is_not_to_be_kept() {
+    in_world(204, async |world| {
+        let ((group, _servers), [one, two], dir) = directory(&world).await;
+        let (writer, cred) = (group.client("writer").await, Cred::default());
+        let how = CreateFlags {
+            open: OpenFlags {
+                write: true,
+                ..OpenFlags::default()
+            },
+            ..CreateFlags::default()
+        };
+        let making = writer.create(&cred, dir, b"written", 0o644, how);
+        let (_, file) = making.await.unwrap();
+        writer
+            .write(file, 0, Bytes::from_static(b"more"), false)
+            .await
+            .unwrap();
+        // It has the file for itself, and is far away.
+        let slow = Pace {
+            latency: 300_000_000..300_000_001,
+            ..Pace::default()
+        };
+        world.net().set_pace("writer", "meta1", slow);
+        let handle = two.opendir(&cred, dir).await.unwrap();
+        let listing = async {
+            let page = two.readdir(handle, 0, 1_000, true).await.unwrap();
+            (page, world.now())
+        };
+        let changing = async {
+            world.sleep(SECOND / 10).await;
+            let private = SetAttr {
+                mode: Some(0o600),
+                ..SetAttr::default()
+            };
+            let seven = one.lookup(&cred, dir, b"7").await.unwrap().entry.unwrap();
+            let setting = one.setattr(&cred, seven.attr.ino, private, None);
+            setting.await.unwrap();
+            let changed = world.now();
+            // The directory is asked back from the writer, too, who answers after the listing.
+            let how = RenameFlags::default();
+            let renaming = one.rename(&cred, dir, b"9", dir, b"nine", how);
+            renaming.await.unwrap();
+            changed
+        };
+        let ((page, listed), changed) = join(listing, changing).await;
+        assert!(changed < listed, "the page has waited for nothing");
+        let of = |name: &str| page.iter().find(|entry| entry.name == name).unwrap();
+        assert_eq!(of("written").known.as_ref().unwrap().attr.size, 4);
+        let seven = of("7").known.as_ref().unwrap();
+        assert!(
+            !seven.leased || seven.attr.mode & 0o777 == 0o600,
+            "{seven:?}"
+        );
+        assert!(!of("9").name_leased);
     });
 }
 

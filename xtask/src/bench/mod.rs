@@ -1,5 +1,6 @@
 //! `cargo xtask bench NAME`: benchmarks that write one JSON object a line.
 
+mod builds;
 mod ceft;
 mod client;
 mod dnfsp;
@@ -39,6 +40,8 @@ enum What {
     /// Weft beside a local directory, the machine's limit (FUSE passthrough, two-hop relay), GlusterFS
     /// 2x2 and MooseFS goal 2, all in one run. As root; installs the peers from Debian's packages.
     Peers(PeersOptions),
+    /// Two builds of Weft, mounted beside each other: what a change costs. As root.
+    Builds(BuildsOptions),
     /// CEFT's write benchmark: growing numbers of clients on the test bed, every protocol beside the
     /// same servers without mirroring. As root.
     Ceft(ceft::CeftOptions),
@@ -94,6 +97,41 @@ pub struct PeersOptions {
     report: PathBuf,
 }
 
+/// Which builds, and how often.
+#[derive(Args)]
+pub struct BuildsOptions {
+    /// The binary of the older build.
+    #[arg(long, value_name = "FILE")]
+    before: PathBuf,
+    /// The newer one, instead of building it in release; it also measures.
+    #[arg(long, value_name = "FILE")]
+    weft: Option<PathBuf>,
+    /// Only these figures of `weft bench`.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Rounds; each gives one ratio.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// MiB of the large files.
+    #[arg(long, default_value_t = 256)]
+    size: u64,
+    /// Seconds of each random figure.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Files of each job of the name figures.
+    #[arg(long, default_value_t = 3000)]
+    files: u64,
+    /// Where clusters keep their data; a directory in it is made and removed.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Also write the JSON lines here.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Where the table and the plots go.
+    #[arg(long, default_value = "target/builds-report")]
+    report: PathBuf,
+}
+
 /// A bed in `dir`, or where temporary files lie, with nodes `meta`, `s0`, `s1`, ... and `c0`, `c1`, ..., whose
 /// links have this rate; and the binary: the one given, or one that is built.
 ///
@@ -127,6 +165,7 @@ fn bed_of(
 pub fn run(command: BenchCommand) -> Outcome {
     match command.what {
         What::Peers(options) => peers::run(&options),
+        What::Builds(options) => builds::run(&options),
         What::Ceft(options) => ceft::run(&options),
         What::Recovery(options) => recovery::run(&options),
         What::Job(options) => job::run(&options),

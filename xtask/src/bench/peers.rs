@@ -141,7 +141,7 @@ fn measure(name: &str, weft: &Path, options: &PeersOptions, lines: &mut Vec<Line
 }
 
 /// A figure of `weft bench`, and its cost as a figure of its own.
-fn parse(system: &str, line: &str) -> Vec<Line> {
+pub fn parse(system: &str, line: &str) -> Vec<Line> {
     let Ok(value) = serde_json::from_str::<Value>(line) else {
         return Vec::new();
     };

@@ -10,7 +10,8 @@ use std::path::Path;
 /// One JSON line. Absent goals are absent, never true.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    bench: &'static str,
+    /// Which benchmark.
+    pub bench: &'static str,
     /// Which file system.
     pub system: String,
     /// What was measured.

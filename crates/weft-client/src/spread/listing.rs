@@ -124,19 +124,18 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handles::PageEntry;
 
     #[test]
     fn pages_are_merged_by_cookie_up_to_where_one_of_them_ends() {
         let listed = |cookies: &[u64], end| Listed {
             entries: cookies
                 .iter()
-                .map(|cookie| DirEntry {
+                .map(|cookie| PageEntry {
                     name: format!("{cookie}").into(),
                     ino: *cookie,
                     kind: FileKind::Regular,
                     cookie: *cookie,
-                    known: None,
-                    name_leased: false,
                 })
                 .collect(),
             end,

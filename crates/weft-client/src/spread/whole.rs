@@ -74,10 +74,7 @@ impl Core {
 
     /// The attributes, if those of all parts are held under leases now.
     fn of_this_moment(&self, ino: u64, shards: &[u64]) -> Option<Known> {
-        let held = |ino: u64| {
-            let node = self.nodes.get(ino).filter(|_| self.is_valid(ino))?;
-            node.known()
-        };
+        let held = |ino: u64| self.known_now(ino).map(|(_, known)| known);
         let dir = held(ino)?;
         let shards: Vec<Known> = shards
             .iter()

@@ -76,7 +76,7 @@ impl Face {
             exclusive: flags as i32 & libc::O_EXCL != 0,
             open: open_flags(flags),
         };
-        let (known, handle) = self
+        let (mut known, handle) = self
             .as_caller(header, |cred| async move {
                 client
                     .create(&cred, parent, name, mode & MODE_BITS, create)
@@ -84,7 +84,14 @@ impl Face {
             })
             .await?;
         if kill_suidgid {
-            self.kill_suidgid(known.attr.ino).await?;
+            known = match self.created_without_set_id(known.attr.ino).await {
+                Ok(known) => known,
+                Err(errno) => {
+                    // The kernel takes it for not opened, and will not close it.
+                    self.release(known.attr.ino, handle.0, None);
+                    return Err(errno);
+                }
+            };
         }
         let name_leased = client.keeps_name(parent, name, known.attr.ino);
         let fopen = self.fopen_of(handle, known.attr.ino, flags);
@@ -92,6 +99,12 @@ impl Face {
             .entry(&known, Some(self.name(parent, name)), name_leased)
             .open_out(handle.0, fopen)
             .into())
+    }
+
+    /// What is known of a file that was there already, after its set-id bits have gone.
+    async fn created_without_set_id(&self, ino: u64) -> Result<Known> {
+        self.kill_suidgid(ino).await?;
+        self.client.getattr(ino).await
     }
 
     /// A file without a name: no name is leased, and nothing says that there is one.

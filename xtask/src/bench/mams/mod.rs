@@ -7,6 +7,7 @@ mod commit;
 mod cost;
 mod cut;
 mod group;
+mod load;
 mod members;
 mod mttr;
 pub mod plot;
@@ -56,7 +57,7 @@ pub struct MamsOptions {
     /// root it is left out, and said so.
     #[arg(long, default_value_t = 20)]
     cuts: u32,
-    /// `mttr`, `groups`, `recovery`, `checkpoint`, `write`: members of each group.
+    /// `mttr`, `groups`, `recovery`, `checkpoint`, `write`, `load`: members of each group.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
     members: u32,
     /// `groups`, `recovery`, `checkpoint`: numbers of groups.
@@ -89,6 +90,9 @@ pub struct MamsOptions {
         default_value = "5000,10000,20000,40000,0"
     )]
     rates: Vec<u64>,
+    /// `load`: for how long.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1440))]
+    minutes: u64,
     /// `commit`: for how long each.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -138,6 +142,8 @@ enum Part {
     Checkpoint,
     /// What a client that writes a file notices when the active is killed twice meanwhile.
     Write,
+    /// Whether an active steps down where nothing fails and the machine is loaded with all it can do. Mounts.
+    Load,
 }
 
 impl Part {
@@ -153,6 +159,7 @@ impl Part {
             Part::Recovery => recovery::run(setting, lines),
             Part::Checkpoint => checkpoint::run(setting, lines),
             Part::Write => write::run(setting, lines),
+            Part::Load => load::run(setting, lines),
         }
     }
 }
