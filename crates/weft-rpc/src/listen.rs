@@ -158,6 +158,18 @@ async fn accept_one(
     }
 }
 
+/// The other side ended the connection, and had said nothing wrong by then.
+fn is_hung_up(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let ends = [
+        UnexpectedEof,
+        ConnectionReset,
+        ConnectionAborted,
+        BrokenPipe,
+    ];
+    ends.contains(&error.kind())
+}
+
 /// Listens on `address` and gives every connection that shakes hands to `on_connection`, its
 /// requests to `handler`. Returns the address that is listened on; accepting goes on in a task.
 ///
@@ -209,6 +221,10 @@ pub async fn serve_task(
                     Ok((reader, writer, identity)) => on_connection(Connection::start(
                         &env, peer, identity, reader, writer, handler,
                     )),
+                    // Who asks several servers at once lets the others go when one has answered.
+                    Err(error) if is_hung_up(&error) => {
+                        tracing::info!(%peer, %error, "hung up in the handshake");
+                    }
                     Err(error) => tracing::warn!(%peer, %error, "handshake refused"),
                 }
             });

@@ -183,24 +183,21 @@ fn compare(lines: &[Line]) -> Vec<Line> {
     reported
 }
 
-/// Bounds of a median, of sorted values: as many values are left out at each end as may lie there, by the binomial
-/// distribution, with 2.5 of 100 at most. With less than six, all of them.
+/// Bounds of a median, of sorted values: as many are left out at each end as lie on one side of it in 25 of 1000 samples
+/// at most (binomial distribution). With less than six, none.
 fn bounds(sorted: &[f64]) -> (f64, f64) {
     let count = sorted.len();
-    let mut left_out = 0;
-    // Of `count` throws of a coin at most `left_out` are heads.
-    let mut ways = 1.0;
-    let mut at_most = ways;
-    let all = (count as f64).exp2();
-    while at_most / all <= 0.025 && left_out < count / 2 {
-        left_out += 1;
-        ways *= (count - left_out + 1) as f64 / left_out as f64;
-        at_most += ways;
+    let samples = (count as f64).exp2();
+    // Those of which `rank` values or fewer lie on one side; and of which just so many do.
+    let (mut rank, mut fewer, mut just) = (0, 1.0, 1.0);
+    while fewer / samples <= 0.025 && rank < count / 2 {
+        rank += 1;
+        just *= (count - rank + 1) as f64 / rank as f64;
+        fewer += just;
     }
-    match (
-        sorted.get(left_out.saturating_sub(1)),
-        sorted.get(count - left_out.max(1)),
-    ) {
+    let left_out = rank.saturating_sub(1);
+    let last = count.checked_sub(1 + left_out);
+    match (sorted.get(left_out), last.and_then(|last| sorted.get(last))) {
         (Some(low), Some(high)) => (*low, *high),
         _ => (f64::NAN, f64::NAN),
     }

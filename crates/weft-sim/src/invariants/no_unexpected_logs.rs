@@ -73,7 +73,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     // long, the errors that its callers are told say.
     ("written bytes are lost", META_DIES),
     ("size and times were not taken", SESSION_ENDS),
-    // Gone while the other side still said who it is.
+    // Cut off, or standing still, before it had said who it is. (One that hangs up is no warning.)
     ("handshake refused", CONNECTION_ENDS),
     // Whoever was asked for one has died, is cut off or waits for its disk: others are asked.
     ("no image from there", CONNECTION_ENDS),
