@@ -133,6 +133,17 @@ impl Link {
         }
     }
 
+    /// Waits until the link stands, however long that takes.
+    pub async fn made(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if matches!(*self.state.borrow(), State::Up(_)) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     async fn lanes(&self) -> Result<[Connection; LANES], TwinError> {
         loop {
             let changed = self.changed.notified();

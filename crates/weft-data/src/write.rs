@@ -746,6 +746,12 @@ async fn send(
     payload: Payload,
 ) -> Forwarded {
     loop {
+        // A copy that may have been made is held until another state is decided. One that was not sent must not be: if the
+        // link broke before this epoch, and is made again, none is.
+        let (made, decided) = (pin!(node.link.made()), pin!(node.state_beyond(asker.epoch)));
+        if let Either::Right(_) = select(made, decided).await {
+            return Forwarded::Copied(Copied::Unknown);
+        }
         match node.link.copy(request, payload.clone()).await {
             Ok((reply, _)) if reply.bad_blocks.is_empty() => {
                 node.twin_room.set(reply.room);
