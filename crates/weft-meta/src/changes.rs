@@ -300,9 +300,6 @@ pub(crate) fn change(
     if let Some(ino) = drops {
         core.ranges.remove(ino, session);
     }
-    if let Some(Left { locked, kept }) = left.filter(|_| reply.failure_errno == 0) {
-        crate::remnants::wake(meta, core, &locked, &kept);
-    }
     if let Some(ino) = releases {
         meta.take_from(core, ino, session);
     }
@@ -317,6 +314,10 @@ pub(crate) fn change(
             }
             leases = leases_for(meta, core, session, want_leases, &grants, &reply);
         }
+    }
+    // Not before leases: who has waited changes at once what the reply tells of.
+    if let Some(Left { locked, kept }) = left.filter(|_| reply.failure_errno == 0) {
+        crate::remnants::wake(meta, core, &locked, &kept);
     }
     let opened = core.note_opened(session, opens, &reply);
     if let Some(lock) = &lock {

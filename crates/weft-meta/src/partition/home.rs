@@ -465,8 +465,6 @@ impl<'a> Transaction<'a> {
         core.splits += u64::from(matches!(asked.op(), Some(Op::Split(_))));
         core.running.end(self.id);
         core.running.tells(self.id, meta.env.now());
-        meta.retry_transaction(core, self.id);
-        crate::spread::begin(meta, core);
         let grants: Vec<Ino> = touched
             .iter()
             .filter(|touch| !touch.unlinking)
@@ -474,6 +472,9 @@ impl<'a> Transaction<'a> {
             .collect();
         let wanted = asked.request.want_leases;
         let leases = changes::leases_for(meta, core, asked.session, wanted, &grants, &reply);
+        // Not before that: who has waited changes at once what the reply tells of, and a lease would make it believed.
+        meta.retry_transaction(core, self.id);
+        crate::spread::begin(meta, core);
         let (id, others) = (self.id, std::mem::take(&mut self.others));
         meta.when_committed(core, sn, move |meta, _, result| {
             if result.is_ok() {
