@@ -78,11 +78,11 @@ impl Client {
         let refused = std::pin::pin!(refused);
         let first = futures_util::future::select(connected, refused);
         let outcome = match env.timeout(core.patience(), first).await {
-            Ok(futures_util::future::Either::Left(_)) => None,
+            Ok(futures_util::future::Either::Left((Ok(_), _))) => None,
             Ok(futures_util::future::Either::Right((why, _))) => Some(ClientError::Refused(why)),
-            Err(_) => Some(ClientError::Unreachable(
-                core.first_session().last_failure().0,
-            )),
+            Ok(futures_util::future::Either::Left((Err(_), _))) | Err(_) => Some(
+                ClientError::Unreachable(core.first_session().last_failure().0),
+            ),
         };
         match outcome {
             None => Ok(Client(core.clone())),

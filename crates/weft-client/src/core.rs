@@ -442,7 +442,7 @@ impl Core {
         cuts: bool,
     ) -> Result<Use> {
         loop {
-            self.session_of(node.ino).valid().await;
+            self.session_of(node.ino).valid().await?;
             let wake = node.wake.notified();
             let admission = {
                 let mut state = node.state.borrow_mut();

@@ -563,7 +563,7 @@ impl Core {
             return Err(Errno(libc::EBADF));
         }
         let node = &handle.node;
-        node.failure_since(&handle.seen_failures)?;
+        handle.check_failures()?;
         if data.is_empty() {
             return Ok(Written { offset, length: 0 });
         }

@@ -14,14 +14,24 @@ use weft_types::FixedMap;
 pub(crate) struct FileHandle {
     pub node: Rc<Node>,
     pub flags: OpenFlags,
-    /// Flush failures of the node that this handle has told of.
+    /// Flush failures of the node that this handle has told of, when it was synced.
     pub seen_failures: Cell<u64>,
+    /// Those that a write has told of. An fsync tells them again: a kernel that sends one write in several steps tells
+    /// its program how far they went, not why they ended.
+    told_by_writes: Cell<u64>,
     /// A lock that was taken by way of it has been lost: others may have had it since.
     pub lost_lock: Cell<bool>,
     pub readahead: RefCell<Readahead>,
 }
 
 impl FileHandle {
+    /// An errno that a flush left, for who writes: once, and not if a sync has told it.
+    pub fn check_failures(&self) -> Result<()> {
+        let told = self.told_by_writes.get().max(self.seen_failures.get());
+        self.told_by_writes.set(told);
+        self.node.failure_since(&self.told_by_writes)
+    }
+
     /// EIO once a lock has been lost. To be asked when the operation has its lease: under the session that counts.
     pub fn check_lock(&self) -> Result<()> {
         match self.lost_lock.get() {
@@ -116,6 +126,7 @@ impl Handles {
             node,
             flags,
             seen_failures: Cell::new(failures),
+            told_by_writes: Cell::new(failures),
             lost_lock: Cell::new(false),
             readahead: RefCell::default(),
         };

@@ -235,15 +235,11 @@ impl Core {
     /// Returns once a session with an inode's group has been opened; its number.
     ///
     /// # Errors
-    /// EIO when the patience is over.
+    /// EIO when the patience is over, or this client is closed.
     pub async fn session_id_of(self: &Rc<Self>, ino: u64) -> Result<u64> {
         let session = self.session_of(ino);
         if session.generation() == 0 {
-            self.patiently(async {
-                session.connected().await;
-                Ok(())
-            })
-            .await?;
+            self.patiently(session.connected()).await?;
         }
         match session.id() {
             0 => Err(Errno(libc::EIO)),

@@ -300,22 +300,34 @@ impl Session {
     }
 
     /// Waits until requests can be sent.
-    pub async fn connected(&self) -> Link {
+    ///
+    /// # Errors
+    /// EIO once it is closed: nothing is ever sent again.
+    pub async fn connected(&self) -> Result<Link, Errno> {
         loop {
             let linked = self.linked.notified();
+            if self.closed.get() {
+                return Err(Errno(libc::EIO));
+            }
             if let Some(link) = self.current() {
-                return link;
+                return Ok(link);
             }
             linked.await;
         }
     }
 
     /// Waits until leases can be believed (again).
-    pub async fn valid(&self) {
+    ///
+    /// # Errors
+    /// EIO once it is closed: none is believed ever again.
+    pub async fn valid(&self) -> Result<(), Errno> {
         loop {
             let linked = self.linked.notified();
+            if self.closed.get() {
+                return Err(Errno(libc::EIO));
+            }
             if self.is_valid() {
-                return;
+                return Ok(());
             }
             // The renewal may be late without the connection being broken; a new connection and
             // the taking up decide what is left. A goodbye needs the connection that it has.
@@ -381,7 +393,7 @@ impl Session {
     ) -> Result<(R::Reply, Link), Stopped> {
         let asking = async {
             loop {
-                let link = self.connected().await;
+                let link = self.connected().await?;
                 self.requests.set(self.requests.get() + 1);
                 let answer = link.connection.call(&make(&link), Payload::none()).await;
                 match self.judge::<R>(core, &link, answer).await {
@@ -479,7 +491,7 @@ impl Session {
                 if numbered.is_none() {
                     self.number_free().await;
                 }
-                let link = self.connected().await;
+                let link = self.connected().await?;
                 match &numbered {
                     // A new session knows nothing of the old one's operations.
                     Some(_) if request.session != link.session => {

@@ -509,6 +509,8 @@ impl Core {
                     state.buffer.told = state.buffer.told.max(changes);
                     return Ok(());
                 }
+                // Nobody has answered, but the answer to a revocation has told it meanwhile.
+                Err(_) if state.buffer.told >= target => return Ok(()),
                 Err(errno) => {
                     state.buffer.allocated_more += more;
                     return Err(errno);

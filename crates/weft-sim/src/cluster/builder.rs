@@ -4,13 +4,14 @@ mod members;
 
 use super::coverage::Coverage;
 use super::workload::{Life, SessionOf, Shared, Worker};
-use crate::invariants::Watch;
 use crate::invariants::no_two_serve::Stance;
-use crate::oracle::history::{ClientId, History, Outcome, Reply};
+use crate::invariants::{Watch, losses_named};
+use crate::oracle::history::{ClientId, History, LATE, Outcome, Reply};
 use crate::rng::Rng;
-use crate::{CoordinatorService, Node, World};
+use crate::{CoordinatorService, LogLine, Node, World};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
@@ -21,9 +22,18 @@ use weft_types::{Epoch, ROOT_INO};
 pub(crate) const CLUSTER: &str = "sim";
 /// Where a data server keeps what it has.
 pub(super) const DATA_DIR: &str = "/srv/data";
-/// What a client had sent when it died takes effect within this time: cuts that hold it end, and so
-/// do the terms of others whose leases it waits for.
-const LATE: Duration = Duration::from_secs(15);
+
+fn client_name(index: usize) -> String {
+    format!("client{index}")
+}
+
+/// A client that was killed.
+struct Killed {
+    client: ClientId,
+    node: String,
+    /// When it lived.
+    within: RangeInclusive<u64>,
+}
 
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
@@ -92,6 +102,9 @@ pub struct Cluster {
     next_client: Cell<ClientId>,
     /// The present life of each client, 0 for none.
     lives: RefCell<Vec<ClientId>>,
+    /// When each began.
+    begun: RefCell<Vec<u64>>,
+    killed: RefCell<Vec<Killed>>,
     /// Operations that each client still has to do.
     left: RefCell<Vec<Rc<Cell<usize>>>>,
     /// Dead clients whose sessions may still be open.
@@ -118,7 +131,7 @@ impl Cluster {
             locks_by_handle: Rc::default(),
         };
         let clients = (0..shape.clients)
-            .map(|number| world.node(&format!("client{number}")))
+            .map(|number| world.node(&client_name(number as usize)))
             .collect();
         let data: Vec<[Node; 2]> = (0..shape.pairs)
             .map(|pair| [0, 1].map(|member| world.node(&format!("data{pair}.{member}"))))
@@ -154,6 +167,8 @@ impl Cluster {
             data_servers: (0..shape.pairs).map(|_| Default::default()).collect(),
             next_client: Cell::new(1),
             lives: RefCell::new(vec![0; shape.clients as usize]),
+            begun: RefCell::new(vec![0; shape.clients as usize]),
+            killed: RefCell::default(),
             left: RefCell::new(
                 (0..shape.clients)
                     .map(|_| Rc::new(Cell::new(shape.operations)))
@@ -352,11 +367,12 @@ impl Cluster {
         let id = self.next_client.get();
         self.next_client.set(id + 1);
         self.lives.borrow_mut()[index] = id;
+        self.begun.borrow_mut()[index] = self.shared.clock.now();
         let left = self.left.borrow()[index].clone();
         let shared = self.shared.clone();
         let rng = Rng::stream(self.world.seed(), "workload", u64::from(id));
         let even = self.shape.even;
-        let settings = self.client_settings(&format!("client{index}"));
+        let settings = self.client_settings(&client_name(index));
         let is_mount = index < self.shared.mounts.get() as usize;
         let kernel = Rng::stream(self.world.seed(), "kernel", u64::from(id));
         self.clients[index].start(move |env| async move {
@@ -434,8 +450,13 @@ impl Cluster {
         self.clients[index].kill();
         if life != 0 {
             let now = self.shared.clock.now();
+            self.killed.borrow_mut().push(Killed {
+                client: life,
+                node: client_name(index),
+                within: self.begun.borrow()[index]..=now,
+            });
             let history = &self.shared.history;
-            history.client_died(life, now + LATE.as_nanos() as u64);
+            history.client_died(life, now + LATE);
             // One that never got as far as having a session leaves nothing behind.
             if let Some(of) = self.shared.lives.borrow().get(&life) {
                 let lost = of.lost_within(now).map_or(now, |(since, _)| since);
@@ -447,6 +468,18 @@ impl Cluster {
                     end,
                     reign: self.reign.get(),
                 });
+            }
+        }
+    }
+
+    /// Writes down what clients that were killed would have been told had they asked: that bytes were lost, as their
+    /// logs say.
+    pub(super) fn note_untold(&self, lines: &[LogLine]) {
+        for killed in self.killed.borrow().iter() {
+            let own =
+                |line: &&LogLine| line.node == killed.node && killed.within.contains(&line.nanos);
+            for ino in losses_named::lost_by_client(lines.iter().filter(own)) {
+                self.shared.history.lost_untold(killed.client, ino);
             }
         }
     }
@@ -506,7 +539,8 @@ impl Cluster {
     /// If the cluster does not get that far in bounded time.
     pub async fn settle(&self) -> Result<(), String> {
         self.ready().await?;
-        self.world.sleep(self.shape.session_term * 2 + LATE).await;
+        let late = Duration::from_nanos(LATE);
+        self.world.sleep(self.shape.session_term * 2 + late).await;
         self.ready().await?;
         self.shared.history.settled(self.shared.clock.now());
         Ok(())

@@ -299,6 +299,8 @@ fn scenario(
             Either::Right((broken, _)) => Err(broken),
         }
     });
+    let grave = logs.grave();
+    cluster.note_untold(&grave);
     let (happened, reader) = {
         let mut noted = noted.borrow_mut();
         noted.coverage = cluster.shared.coverage.table();
@@ -323,7 +325,6 @@ fn scenario(
     let (errors, told) = match &happened {
         Some(happened) => {
             let faults: BTreeSet<Kind> = happened.iter().map(|fault| fault.kind).collect();
-            let grave = logs.grave();
             let lost = invariants::losses_named::named(&grave);
             (
                 invariants::errors_are_errnos::check(&records, &errors, happened, &lost, patience),

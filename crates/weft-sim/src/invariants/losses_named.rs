@@ -10,6 +10,15 @@ use weft_objects::Loss;
 /// How the line of a data server begins that names a loss.
 const NAMED: &str = "lost with a data server and the client";
 
+/// The files that clients say they have lost bytes of, which nobody would take.
+pub fn lost_by_client<'a>(lines: impl Iterator<Item = &'a LogLine>) -> impl Iterator<Item = u64> {
+    let lost = lines.filter(|line| line.message == "written bytes are lost");
+    lost.filter_map(|line| {
+        let (_, after) = line.text.split_once("ino=")?;
+        after.split(' ').next()?.parse().ok()
+    })
+}
+
 /// The files of which something was named as lost, and when: virtual nanoseconds.
 pub fn named(lines: &[LogLine]) -> Vec<(u64, u64)> {
     lines

@@ -307,16 +307,20 @@ impl Content {
         }
     }
 
-    /// A write of which any part may be done.
+    /// A write of which any part may be done, as the client was told.
     pub fn maybe_write(&mut self, client: ClientId, range: Range<u64>, value: Value) {
-        if range.is_empty() {
-            return;
+        if !range.is_empty() {
+            self.maybe_write_unheard(client, range, value);
+            self.failed(client);
         }
+    }
+
+    /// The same, and nobody was told: what the client wrote before is there still.
+    pub fn maybe_write_unheard(&mut self, client: ClientId, range: Range<u64>, value: Value) {
         self.keep_older(client, range.clone());
         self.bytes
             .edit(range.clone(), |_, values| union(values, &vec![value]));
         self.size.1 = self.size.1.max(range.end);
-        self.failed(client);
     }
 
     /// Appends when the size is not known: where it went is not known either.

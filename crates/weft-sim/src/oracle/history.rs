@@ -7,6 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
+/// An operation of which nobody knows whether it was done takes effect within so many nanoseconds after its client has
+/// given up or died, if it does: cuts that hold what it has sent end, and so do the terms of others whose leases it
+/// waits for.
+pub const LATE: u64 = 15_000_000_000;
+
 /// One life of a client: another start is another client.
 pub type ClientId = u32;
 
@@ -402,6 +407,8 @@ pub enum Reply {
     Bytes(Bytes),
     /// An offset or a count of bytes.
     Number(u64),
+    /// So many bytes of a write were taken, which are not all. What stopped it nobody was told.
+    Written(u64),
     /// Name, inode and kind of each entry but `.` and `..`, in any order.
     Listing(Vec<(Vec<u8>, u64, Kind)>),
     Names(Vec<Vec<u8>>),
@@ -415,6 +422,7 @@ impl fmt::Debug for Reply {
             Reply::Absent => f.write_str("absent"),
             Reply::Entry(seen) => write!(f, "{seen:?}"),
             Reply::Number(number) => write!(f, "{number}"),
+            Reply::Written(count) => write!(f, "{count} bytes taken"),
             Reply::Inode(ino, kind) => write!(f, "{kind:?} {ino:x}"),
             Reply::Bytes(bytes) => {
                 let mut hash = 0;
@@ -485,6 +493,8 @@ pub struct Record {
     pub by_cache: Option<ByCache>,
     /// Of a kernel's write: where the WRITEs that it has sent end, but for the last one.
     pub sent: Vec<u64>,
+    /// Of a part of a write: it failed, and who wrote was told how much was taken instead.
+    pub unheard: bool,
     /// It is a part of the write with this number, which began at this offset.
     pub part_of: Option<(usize, u64)>,
 }
@@ -534,6 +544,7 @@ pub struct History(
     Rc<RefCell<Vec<Record>>>,
     Rc<RefCell<Vec<ErrorSeen>>>,
     Rc<RefCell<BTreeSet<ClientId>>>,
+    Rc<RefCell<BTreeSet<(ClientId, u64)>>>,
 );
 
 /// An operation that ended with an errno.
@@ -570,6 +581,7 @@ impl History {
             lock_lost: false,
             by_cache: None,
             sent: Vec::new(),
+            unheard: false,
             part_of: None,
         });
         records.len() - 1
@@ -707,6 +719,12 @@ impl History {
         }
     }
 
+    /// What this client had written to a file was lost in part, and it died. Had it lived, and not been told, that would
+    /// be a fault.
+    pub fn lost_untold(&self, client: ClientId, ino: u64) {
+        self.3.borrow_mut().insert((client, ino));
+    }
+
     /// All errors, in the order in which they were told.
     pub fn errors(&self) -> Vec<ErrorSeen> {
         self.1.borrow().clone()
@@ -728,6 +746,16 @@ impl History {
                     unsynced.extract_if((client, 0)..=(client, u64::MAX), |_, _| true)
                 {
                     for write in writes {
+                        records[write].lost_perhaps = true;
+                    }
+                }
+                continue;
+            }
+            if record.op == Op::Dies {
+                let client = record.client;
+                let lost = self.3.borrow();
+                for file in lost.range((client, 0)..=(client, u64::MAX)) {
+                    for write in unsynced.remove(file).unwrap_or_default() {
                         records[write].lost_perhaps = true;
                     }
                 }

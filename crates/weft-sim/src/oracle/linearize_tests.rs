@@ -4,6 +4,7 @@ use super::content;
 use super::history::{History, Kind, Op, Outcome, Reply, Seen};
 use super::linearize::{Violation, check, check_at_once, check_in_parts, prepared};
 use super::seams::ByCache;
+use std::ops::Range;
 
 struct Script {
     history: History,
@@ -369,6 +370,29 @@ fn a_client_that_left_in_good_order_has_lost_nothing() {
 }
 
 #[test]
+fn what_nobody_took_may_be_missing_before_its_writer_dies_if_it_was_to_be_told() {
+    for (was_lost, dies, right) in [
+        (true, true, true),
+        (true, false, false),
+        (false, true, false),
+    ] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        let zeros = Reply::Bytes(vec![0; 64].into());
+        script.op(2, 30, 40, read(7, 0, 64), zeros);
+        if was_lost {
+            script.history.lost_untold(1, 7);
+        }
+        if dies {
+            script.history.client_dies(1, 50, 60);
+        }
+        script.history.settled(70);
+        assert_eq!(script.verdict().is_ok(), right, "{was_lost} {dies}");
+    }
+}
+
+#[test]
 fn what_failed_after_a_close_may_be_lost_though_another_has_looked_at_the_file() {
     let zeros = || Reply::Bytes(vec![0; 64].into());
     for (fails, synced, lost) in [
@@ -677,6 +701,66 @@ fn a_write_that_is_sent_in_parts_is_seen_in_parts() {
 }
 
 /// A name stands for a file, then for a directory.
+#[test]
+fn a_write_that_was_taken_in_part_has_done_that_and_perhaps_the_next_step_and_nothing_beyond() {
+    let before = content::bytes(1, 300);
+    let after = content::bytes(2, 300);
+    let mixed = |new: &[Range<usize>]| {
+        let mut bytes = before.clone();
+        for range in new.iter().cloned() {
+            bytes[range.clone()].copy_from_slice(&after[range]);
+        }
+        bytes
+    };
+    for (by_kernel, seen, right) in [
+        (true, mixed(&[0..100]), true),
+        (true, mixed(&[0..200]), true),
+        (true, mixed(&[0..150]), true),
+        (true, mixed(&[]), false),
+        (true, mixed(&[0..50]), false),
+        (true, mixed(&[100..200]), false),
+        (true, mixed(&[0..300]), false),
+        (true, mixed(&[0..100, 200..300]), false),
+        // Nobody else sends it in steps: any part of the rest may be there.
+        (false, mixed(&[0..100]), true),
+        (false, mixed(&[0..300]), true),
+        (false, mixed(&[0..50]), false),
+    ] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        assert_eq!(script.op(1, 10, 20, write(7, 0, 300), Reply::Done), 1);
+        if by_kernel {
+            script.history.mounted(2);
+        }
+        let written = script.op(2, 30, 40, write(7, 0, 300), Reply::Written(100));
+        assert_eq!(written, 2);
+        if by_kernel {
+            script.history.sent_until(written, 100);
+            script.history.sent_until(written, 200);
+        }
+        let bytes = Reply::Bytes(seen.into());
+        script.op(3, 50, 60, read(7, 0, 300), bytes);
+        let verdict = script.verdict();
+        assert_eq!(verdict.is_ok(), right, "{by_kernel} {verdict:?}");
+    }
+    // Where an append went is not known.
+    let append = Op::Write {
+        ino: 7,
+        offset: 0,
+        length: 300,
+        append: true,
+        sync: false,
+    };
+    for (size, right) in [(64, true), (164, true), (364, true), (365, false)] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        script.op(2, 30, 40, append.clone(), Reply::Written(100));
+        script.op(3, 50, 60, lookup("a"), file(7, size));
+        assert_eq!(script.verdict().is_ok(), right, "{size}");
+    }
+}
+
 #[test]
 fn a_kernel_looks_at_the_names_of_a_rename_one_after_the_other() {
     for (is_mounted, until, right) in [(true, 50, true), (false, 50, false), (true, 25, false)] {

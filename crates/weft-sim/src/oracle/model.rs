@@ -636,6 +636,7 @@ impl State {
                 let value = Value::Written { write, base };
                 match reply {
                     Some(_) if !record.lost_perhaps => content.write(client, range, value, *sync),
+                    None if record.unheard => content.maybe_write_unheard(client, range, value),
                     _ => content.maybe_write(client, range, value),
                 }
                 done(reply, next)

@@ -2,14 +2,15 @@
 //! (docs/protocols/kernel-cache.md, "What Linux does in steps").
 //!
 //! - A read by way of the page cache looks at each page by itself, and asks where the file ends before that.
-//! - A write by way of the page cache is sent in several WRITEs if pages of it are not known whole.
+//! - A write by way of the page cache is sent in several WRITEs if pages of it are not known whole. If one of them
+//!   fails, the program is told how far those before it went.
 //! - A rename looks up its two names one after the other, and refuses by itself what they do not allow.
 //!
 //! [`taken_apart`] makes a record of each step, so that each is judged. Keeps true: a step has its moment within the
 //! operation.
 
 use super::content;
-use super::history::{Op, Outcome, Record, Reply};
+use super::history::{LATE, Op, Outcome, Record, Reply};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -32,13 +33,10 @@ pub struct ByCache {
 pub(super) fn taken_apart(mut records: Vec<Record>) -> Vec<Record> {
     for number in 0..records.len() {
         let record = &records[number];
-        if !record.by_kernel {
-            continue;
-        }
         let steps = match &record.op {
-            Op::Read { .. } => read(&records, number),
             Op::Write { .. } => write(record, number),
-            Op::Rename { .. } => rename(record),
+            Op::Read { .. } if record.by_kernel => read(&records, number),
+            Op::Rename { .. } if record.by_kernel => rename(record),
             _ => Vec::new(),
         };
         let mut steps = steps.into_iter();
@@ -181,36 +179,66 @@ impl Meanwhile {
     }
 }
 
-/// Each WRITE.
+/// Each WRITE; and what was told to be taken, apart from the one that failed then.
 fn write(record: &Record, number: usize) -> Vec<Record> {
     let &Op::Write {
         ino,
         offset,
         length,
-        append: false,
+        append,
         sync,
     } = &record.op
     else {
         return Vec::new();
     };
+    let unknown = |record: &Record| Record {
+        outcome: Outcome::Unknown {
+            until: record.returned + LATE,
+        },
+        returned: record.returned + LATE,
+        unheard: true,
+        ..record.clone()
+    };
+    let taken = match record.outcome {
+        Outcome::Known(Reply::Written(count)) => Some(count),
+        _ => None,
+    };
+    if append {
+        // Where it went nobody knows.
+        return taken.map(|_| unknown(record)).into_iter().collect();
+    }
+    let part = |range: Range<u64>| Record {
+        op: Op::Write {
+            ino,
+            offset: range.start,
+            length: range.end - range.start,
+            append,
+            sync,
+        },
+        part_of: Some((number, offset)),
+        ..record.clone()
+    };
+    let until = taken.map_or(u64::MAX, |count| offset + count);
     let ends = record.sent.iter().copied().chain([offset + length]);
     let mut from = offset;
     let mut steps = Vec::new();
-    for end in ends {
-        if from < end && end <= offset + length {
+    for end in ends.filter(|end| *end <= offset + length) {
+        let done = from..end.min(until);
+        if !done.is_empty() {
             steps.push(Record {
-                op: Op::Write {
-                    ino,
-                    offset: from,
-                    length: end - from,
-                    append: false,
-                    sync,
+                outcome: match taken {
+                    Some(_) => Outcome::Known(Reply::Done),
+                    None => record.outcome.clone(),
                 },
-                part_of: Some((number, offset)),
-                ..record.clone()
+                ..part(done)
             });
-            from = end;
         }
+        if until < end {
+            // This one failed, and what follows it was not sent.
+            steps.push(unknown(&part(from.max(until)..end)));
+            break;
+        }
+        from = from.max(end);
     }
     match steps.len() {
         1 => Vec::new(),

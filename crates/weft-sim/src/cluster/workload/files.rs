@@ -130,7 +130,7 @@ impl Worker {
                     let data = content::bytes(number, length).into();
                     match self.client.write(id, offset, data, append).await {
                         Ok(count) if count as u64 == length => Reply::Done,
-                        Ok(count) => Reply::Names(vec![format!("{count} written").into_bytes()]),
+                        Ok(count) => Reply::Written(count as u64),
                         Err(Errno(errno)) => Reply::Error(errno),
                     }
                 })

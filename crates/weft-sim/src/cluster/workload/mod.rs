@@ -18,7 +18,7 @@ pub use draw::OPERATIONS;
 use super::coverage::Coverage;
 use crate::Clock;
 use crate::kernel::Mount;
-use crate::oracle::history::{ClientId, History, Kind, Op, Outcome, Reply, Seen};
+use crate::oracle::history::{ClientId, History, Kind, LATE, Op, Outcome, Reply, Seen};
 use crate::rng::Rng;
 use draw::{Try, WEIGHTS};
 use files::Handle;
@@ -30,10 +30,6 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Attr, Client, Cred, Errno, FileKind, HandleId, Known};
 use weft_env::Env;
-
-/// An operation that failed with EIO may take effect as late as this after its answer: what it sent
-/// may be held by a cut, and cuts end.
-const LATE: Duration = Duration::from_secs(15);
 
 /// A session: its group and its id there.
 pub type SessionOf = (u32, u64);
@@ -320,9 +316,7 @@ impl Worker {
         let reply = call(number).await;
         let now = self.shared.clock.now();
         let outcome = match &reply {
-            Reply::Error(libc::EIO) => Outcome::Unknown {
-                until: now + LATE.as_nanos() as u64,
-            },
+            Reply::Error(libc::EIO) => Outcome::Unknown { until: now + LATE },
             Reply::Error(libc::ENOSPC | libc::EDQUOT) if writes_data => Outcome::Partly,
             reply => Outcome::Known(reply.clone()),
         };

@@ -390,7 +390,7 @@ impl Worker {
                     let written = thread.pwrite_telling(file, offset, data, &sent).await;
                     told(&written, |(_, count)| match *count as u64 == length {
                         true => Reply::Done,
-                        false => Reply::Names(vec![format!("{count} written").into_bytes()]),
+                        false => Reply::Written(*count as u64),
                     })
                 })
                 .await;
