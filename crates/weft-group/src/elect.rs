@@ -65,6 +65,7 @@ impl Engine {
         self.floor = self.record.epoch;
         self.give_up();
         self.told = Sn(0);
+        self.wants_image = None;
         self.has_lost = false;
         self.part = Part::Candidate(Candidate {
             collected: BTreeMap::new(),
@@ -124,7 +125,12 @@ impl Engine {
                 self.send(from, Message::Fetch { epoch, after, last });
             }
             None => {
-                // What it lacks is in no journal any more: another is to lead.
+                // What it lacks is in no journal any more, but in an image: another is to lead.
+                if common.is_none() {
+                    let base = collected.shape.base();
+                    self.wants_image = Some(base);
+                    self.out(Output::Restore(base));
+                }
                 self.part = Part::Follower;
                 self.heard = now;
             }

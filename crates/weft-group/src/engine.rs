@@ -170,8 +170,6 @@ pub enum Input {
     Force,
     /// Up to a committed batch, which is in an image, the journal's files have been removed.
     Forgotten(Sn),
-    /// The journal has been replaced by an image and what follows it; all of that is committed and on the disk.
-    Restored(Shape),
 }
 
 /// What is to be done, in this order.
@@ -202,7 +200,8 @@ pub enum Output {
     Lead(Epoch, Sn),
     /// It is not any more: what it has applied beyond what is committed is void.
     StepDown,
-    /// What the active has left begins after this batch: an image is to be taken, of any member.
+    /// What the active has left begins after this batch: an image is to be taken, of any member, as long as
+    /// [`Engine::wants_image`] says so.
     Restore(Sn),
     /// The coordinator's record is not the one that this member knows.
     Look,
@@ -270,6 +269,9 @@ pub struct Engine {
     pub(crate) matched: Sn,
     /// Up to where that one has said that all is committed.
     pub(crate) told: Sn,
+    /// An active has said that it has nothing of what follows this journal any more: the first batch of which an image
+    /// would do. None again once another one has: what the journal takes then is not to be thrown away for an image.
+    pub(crate) wants_image: Option<Sn>,
     pub(crate) part: Part,
     outputs: Vec<Output>,
 }
@@ -300,6 +302,7 @@ impl Engine {
             committed: shape.base(),
             matched: shape.base(),
             told: Sn(0),
+            wants_image: None,
             shape,
             record,
             writing: VecDeque::new(),
@@ -337,6 +340,12 @@ impl Engine {
     /// Its journal, with what is being written.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Its journal cannot go on: an image of this batch, or of a later one, is to take its place. None: it goes on, and
+    /// what is in it may be counted on.
+    pub fn wants_image(&self) -> Option<Sn> {
+        self.wants_image
     }
 
     /// How far its journal is on the disk.
@@ -393,7 +402,6 @@ impl Engine {
             Input::Dismiss(member) => self.dismiss(member),
             Input::Force => self.force(),
             Input::Forgotten(sn) => self.shape.forget(sn.min(self.committed)),
-            Input::Restored(shape) => self.on_restored(now, shape),
         }
         self.look_around(now);
         std::mem::take(&mut self.outputs)
@@ -631,6 +639,7 @@ impl Engine {
             }
             Message::Behind { epoch, base } => {
                 if self.follows(now, from, epoch) {
+                    self.wants_image = Some(base);
                     self.out(Output::Restore(base));
                 }
             }

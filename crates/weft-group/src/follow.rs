@@ -71,6 +71,7 @@ impl Engine {
             return self.send(from, collected);
         };
         self.matched = self.matched.max(known);
+        self.wants_image = None;
         // What it has of them already is not written again.
         if known < batches.last() {
             self.take(left);
@@ -105,18 +106,6 @@ impl Engine {
         if known > self.committed {
             self.committed = known;
             self.out(Output::Committed(known));
-        }
-    }
-
-    pub(crate) fn on_restored(&mut self, now: Now, shape: Shape) {
-        self.durable = shape.last();
-        self.committed = self.committed.max(shape.last());
-        self.matched = shape.base();
-        self.shape = shape;
-        self.writing.clear();
-        if let Some(active) = self.following {
-            let collected = self.collected(now, active);
-            self.send(active, collected);
         }
     }
 
@@ -205,6 +194,7 @@ impl Engine {
         let is_junior = self.record.juniors.contains(&self.me);
         self.is_intact
             && !self.is_leaving
+            && self.wants_image.is_none()
             && (is_voter || is_junior && self.silent(now) > 3 * self.patience(now))
     }
 

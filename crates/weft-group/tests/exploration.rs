@@ -1,5 +1,6 @@
 //! All orders of events, to a bounded number of faults and steps, of three real members and a
-//! coordinator: messages, disks, crashes, cuts, hangs, late answers of the coordinator.
+//! coordinator: messages, disks, crashes, cuts, hangs, late answers of the coordinator, images that take the place of
+//! what journals have forgotten.
 //!
 //! Hold in every state (design.md, section 5): what was committed stays committed, and is in the journal of
 //! every later active; members that commit the same sn commit the same batch; an active that may answer
@@ -49,6 +50,10 @@ struct Node {
     engine: Option<Engine>,
     /// What is on the disk.
     disk: Shape,
+    /// Its newest image, as the journal that follows it.
+    image: Shape,
+    /// In this life it has been told that it needs one: it fetches that.
+    fetches: bool,
     writing: VecDeque<(u64, Shape)>,
     /// Asked of the coordinator and not done.
     asked: Option<(Record, Record)>,
@@ -72,6 +77,8 @@ struct Budget {
     /// Processes that stand still for a while.
     hangs: u32,
     cuts: u32,
+    /// Images that are written, and what precedes them removed from the journal.
+    images: u32,
     batches: u32,
     time: u32,
 }
@@ -112,6 +119,9 @@ enum Event {
     Hang(u32),
     Wake(u32),
     Start(u32),
+    Image(u32),
+    /// The image of another one has come.
+    Restore(u32, u32),
 }
 
 impl Event {
@@ -127,7 +137,16 @@ impl Event {
                 | Event::Withdraw(_)
                 | Event::Hang(_)
                 | Event::Wake(_)
+                | Event::Image(_)
+                | Event::Restore(..)
         )
+    }
+}
+
+impl Event {
+    /// It comes without a fault, whenever it likes.
+    fn comes_at_last(&self) -> bool {
+        matches!(self, Event::Connect(..) | Event::Restore(..))
     }
 }
 
@@ -150,6 +169,8 @@ impl World {
                     Now::ZERO,
                 )),
                 disk: Shape::default(),
+                image: Shape::default(),
+                fetches: false,
                 writing: VecDeque::new(),
                 asked: None,
                 orphan: None,
@@ -222,6 +243,16 @@ impl World {
                 events.push(Event::Wake(member));
                 continue;
             }
+            let wanted = engine.wants_image().filter(|_| node.fetches);
+            for other in self.members().filter(|other| self.is_awake(*other)) {
+                let image = self.nodes[other as usize].image.base();
+                if other != member && wanted.is_some_and(|base| base <= image) {
+                    events.push(Event::Restore(member, other));
+                }
+            }
+            if self.left.images > 0 && engine.committed().min(engine.durable()) > node.disk.base() {
+                events.push(Event::Image(member));
+            }
             if self.left.hangs > 0 {
                 events.push(Event::Hang(member));
             }
@@ -265,6 +296,8 @@ impl World {
     /// What does not hold.
     fn apply(&mut self, event: Event) -> Result<(), String> {
         match event {
+            Event::Image(member) => self.write_image(member),
+            Event::Restore(member, from) => self.restore(member, from),
             Event::Time => {
                 self.left.time -= 1;
                 self.now += STEP;
@@ -368,6 +401,7 @@ impl World {
                 self.left.crashes -= u32::from(!was_to_end);
                 let node = self.node(member);
                 node.engine = None;
+                node.fetches = false;
                 node.writing.clear();
                 node.outcome = None;
                 node.ticked = true;
@@ -401,6 +435,40 @@ impl World {
                 Ok(())
             }
         }
+    }
+
+    /// What precedes it is removed from the journal.
+    fn write_image(&mut self, member: u32) -> Result<(), String> {
+        self.left.images -= 1;
+        let node = self.node(member);
+        let engine = node.engine.as_ref().unwrap();
+        let sn = engine.committed().min(engine.durable());
+        node.image = node.disk.slice(sn, sn).unwrap();
+        node.disk.forget(sn);
+        self.tell(member, Input::Forgotten(sn))
+    }
+
+    /// A life as a member ends, and the next one begins with another's image.
+    fn restore(&mut self, member: u32, from: u32) -> Result<(), String> {
+        let image = self.nodes[from as usize].image.clone();
+        let disk = &self.nodes[member as usize].disk;
+        let all = (1..).zip(&self.committed);
+        for (at, epoch) in all.skip(image.base().0 as usize) {
+            if disk.epoch_at(Sn(at)) == Some(*epoch) {
+                return Err(format!(
+                    "{member} throws {at} away, which is committed, for an image of {}",
+                    image.base()
+                ));
+            }
+        }
+        let stays = self.nodes[member as usize].stays;
+        self.left.crashes += u32::from(stays);
+        self.apply(Event::Crash(member))?;
+        // Its connections end, but what runs on proves nothing.
+        self.ended.retain(|(_, of)| *of != member);
+        let node = self.node(member);
+        (node.disk, node.image) = (image.clone(), image);
+        self.apply(Event::Start(member))
     }
 
     fn compare_and_set(&mut self, from: Record, to: Record) {
@@ -440,11 +508,7 @@ impl World {
                         "member {member} has committed what the active lacks after {after}"
                     ));
                 }
-                Output::Restore(base) => {
-                    return Err(format!(
-                        "{member} is to restore {base}: nothing was removed"
-                    ));
-                }
+                Output::Restore(_) => self.node(member).fetches = true,
             }
         }
         self.check_reads()
@@ -457,7 +521,7 @@ impl World {
         sn: Sn,
         by: Option<Epoch>,
     ) -> Result<(), String> {
-        for at in 1..=sn.0 {
+        for at in shape.base().0.max(1)..=sn.0 {
             let Some(epoch) = shape.epoch_at(Sn(at)) else {
                 return Err(format!("{member} commits {at}, which it does not have"));
             };
@@ -484,7 +548,8 @@ impl World {
         if shape.last() != last || self.record.epoch < epoch {
             return Err(format!("{member} leads without having the epoch {epoch}"));
         }
-        for (at, epoch) in (1..).zip(&self.committed) {
+        let all = (1..).zip(&self.committed);
+        for (at, epoch) in all.skip_while(|(at, _)| Sn(*at) < shape.base()) {
             if shape.epoch_at(Sn(at)) != Some(*epoch) {
                 return Err(format!(
                     "{member} leads without {at} of {epoch}, which is committed"
@@ -530,7 +595,7 @@ impl World {
             let Some(event) = self
                 .events()
                 .into_iter()
-                .find(|event| event.is_due() || matches!(event, Event::Connect(..)))
+                .find(|event| event.is_due() || event.comes_at_last())
             else {
                 return Ok(());
             };
@@ -620,6 +685,43 @@ fn serving_with(terms: Terms, members: u32, left: Budget) -> World {
     world
 }
 
+/// The last of the members is away, and the active has removed from its journal what that one lacks.
+fn behind(members: u32, left: Budget) -> World {
+    let budget = Budget {
+        crashes: 1,
+        images: 1,
+        batches: 2,
+        time: 20,
+        ..NONE
+    };
+    let mut world = serving(members, budget);
+    let active = world.record.active.0;
+    let away = world.members().rfind(|member| *member != active).unwrap();
+    world.apply(Event::Crash(away)).unwrap();
+    let is_of_it = |event: &Event| match event {
+        Event::Start(member) => *member == away,
+        Event::Connect(one, other) => [*one, *other].contains(&away),
+        _ => false,
+    };
+    while world.record.voters.contains(&MemberId(away)) || world.left.batches > 0 {
+        while let Some(event) = world
+            .events()
+            .into_iter()
+            .find(|event| (event.is_due() || event.comes_at_last()) && !is_of_it(event))
+        {
+            world.apply(event).unwrap();
+        }
+        if world.left.batches > 0 {
+            world.apply(Event::Propose(active)).unwrap();
+        } else {
+            world.apply(Event::Time).unwrap();
+        }
+    }
+    world.apply(Event::Image(active)).unwrap();
+    world.left = left;
+    world
+}
+
 /// What led to a state.
 struct Story(Event, Option<Rc<Story>>);
 
@@ -691,6 +793,7 @@ fn walks(terms: Terms, seeds: std::ops::Range<u64>, members: u32, steps: usize) 
             withdrawals: 2,
             hangs: 4,
             cuts: 6,
+            images: 4,
             batches: 12,
             time: 60,
         };
@@ -721,6 +824,7 @@ const NONE: Budget = Budget {
     withdrawals: 0,
     hangs: 0,
     cuts: 0,
+    images: 0,
     batches: 0,
     time: 0,
 };
@@ -811,6 +915,17 @@ fn the_active_withdraws() {
 }
 
 #[test]
+fn one_of_three_lacks_what_journals_have_forgotten() {
+    let left = Budget {
+        crashes: 1,
+        batches: 1,
+        time: 0,
+        ..NONE
+    };
+    assert!(explore(behind(3, left), 0) > 1_000);
+}
+
+#[test]
 fn both_of_two_die_or_lose_each_other() {
     let left = Budget {
         crashes: 1,
@@ -852,6 +967,13 @@ fn long_exploration() {
         let states = explore(serving(3, left), 2);
         assert!(states > 100_000, "{left:?}: {states}");
     }
+    let left = Budget {
+        crashes: 1,
+        batches: 1,
+        time: 1,
+        ..NONE
+    };
+    assert!(explore(behind(3, left), 0) > 100_000);
     for terms in [TERMS, PATIENT] {
         walks(terms, 1..20_000, 3, 1_000);
         walks(terms, 1..5_000, 5, 2_000);

@@ -102,9 +102,17 @@ impl Journal {
     /// the note back, and so does a start that does not find the image.
     ///
     /// # Errors
-    /// If the disk refuses. The note may be there or not; the journal goes on.
+    /// [`JournalError::Refused`]: there is a newer image, to which a journal after this one would not lead. If the disk
+    /// refuses: the note may be there or not. The journal goes on in either case.
     pub async fn announce_restart(&mut self, sn: Sn) -> Result<(), JournalError> {
         self.check_usable("announcing a restart")?;
+        let newest = images(&self.env, &self.location.dir)?.pop();
+        if let Some(newest) = newest.filter(|newest| *newest > sn) {
+            return Err(JournalError::Refused {
+                path: self.location.dir.clone(),
+                what: format!("the newest image is of batch {newest}, not {sn}"),
+            });
+        }
         self.announced = Some(sn);
         write_note(&self.env, &self.location.dir, sn).await
     }

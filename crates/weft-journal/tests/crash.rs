@@ -469,6 +469,8 @@ fn what_cannot_be_done_is_refused() {
         refused(journal.restart_after(Sn(100)).await, "no image");
         write_image(&env, 60).await.unwrap();
         refused(journal.restart_after(Sn(61)).await, "is of batch 60");
+        // A start would find the note, and a newer image.
+        refused(journal.announce_restart(Sn(59)).await, "is of batch 60");
         refused(journal.cut_after(Sn(59)).await, "image of batch 60");
         env.remove_file(&weft_journal::image_path(&location().dir, Sn(60)))
             .unwrap();

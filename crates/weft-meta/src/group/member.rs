@@ -95,7 +95,8 @@ pub(crate) struct Member {
     /// When the clock wakes, by the engine's time.
     wakes_at: Cell<Now>,
     clock: Notify,
-    is_restoring: Cell<bool>,
+    /// An image is being fetched.
+    pub(super) is_restoring: Cell<bool>,
     /// It stands in the directory that the disk has all that it said it had.
     has_noted_intact: Cell<bool>,
     /// The images that are kept for checkpoints.
@@ -238,6 +239,11 @@ impl Member {
     pub(crate) fn imageable(&self) -> Sn {
         let engine = self.engine.borrow();
         engine.committed().min(engine.durable())
+    }
+
+    /// An image of this batch, or of a later one, is to take the journal's place.
+    pub(super) fn wants_image(&self) -> Option<Sn> {
+        self.engine.borrow().wants_image()
     }
 
     /// Its disk has all that this member has ever told others that it had.
@@ -522,7 +528,7 @@ impl Member {
                 Output::Restore(base) => {
                     if !self.is_restoring.replace(true) {
                         tracing::info!(%base, "what is missing here is in images only");
-                        self.spawn("restore", restore::run(self.clone(), base));
+                        self.spawn("restore", restore::run(self.clone()));
                     }
                 }
                 Output::Look => self.spawn("look", look(self.clone())),

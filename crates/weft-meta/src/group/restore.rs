@@ -86,10 +86,11 @@ async fn piece(
     Ok((reply, bytes))
 }
 
-/// Fetches the newest image of any member that has one of batch `base` or a later one. The life is over
-/// then: the next one begins with it.
-pub(super) async fn run(member: Rc<Member>, base: Sn) {
-    loop {
+/// Fetches the newest image of any member that has one that will do. The life is over then: the next one begins with it.
+/// Unless another active has had meanwhile what was missing here: then the journal has gone on, and others may count on
+/// what it has taken.
+pub(super) async fn run(member: Rc<Member>) {
+    while let Some(base) = member.wants_image() {
         let (active, addresses) = view::addresses(&member.view.borrow(), member.settings.group);
         let own = member.address.clone();
         // Who leads has the most to do: it is asked last.
@@ -97,16 +98,19 @@ pub(super) async fn run(member: Rc<Member>, base: Sn) {
         let (last, first): (Vec<_>, Vec<_>) = others.partition(|it| Some(it) == active.as_ref());
         for address in first.into_iter().chain(last) {
             match fetch(&member, &address, base).await {
-                Ok(Some(sn)) => {
+                // Others may have gone on meanwhile without keeping what follows it.
+                Ok(Some(sn)) if member.wants_image().is_some_and(|base| base <= sn) => {
                     tracing::info!(%sn, from = address, "another member's image is here");
                     return member.end(Ended::Restored(sn));
                 }
-                Ok(None) => {}
+                Ok(_) => {}
                 Err(error) => tracing::warn!(from = address, %error, "no image from there"),
             }
         }
         member.env.sleep(ROUND_PAUSE).await;
     }
+    member.is_restoring.set(false);
+    tracing::info!("what was missing here has come from another active: no image is needed");
 }
 
 /// Fetches a member's newest image. None: it has none that is new enough.
