@@ -470,6 +470,41 @@ fn long_holes_are_passed_by() {
 }
 
 #[test]
+fn whether_a_block_is_a_hole_does_not_depend_on_the_order_of_writes_elsewhere() {
+    with_dir(|env, dir| async move {
+        const FAR: u64 = 100_000;
+        // A file's first bytes, and what is punched of them.
+        for (written, punched, is_hole) in [
+            (0..2013, 0..2454, true),
+            (0..2013, 0..2013, true),
+            (0..2013, 5..2013, false),
+            (100..2013, 50..3000, true),
+            (0..2013, 0..2012, false),
+        ] {
+            let mut found = Vec::new();
+            for is_longer_before in [true, false] {
+                let dir = dir.join(format!("{punched:?} {is_longer_before}"));
+                let store = open(&env, &dir).await;
+                let id = object(1);
+                let data = pattern(1, (written.end - written.start) as usize);
+                write(&store, id, written.start, &data).await;
+                if is_longer_before {
+                    write(&store, id, FAR, &[1]).await;
+                }
+                let ranges = std::slice::from_ref(&punched);
+                store.punch(id, ranges).await.unwrap();
+                if !is_longer_before {
+                    write(&store, id, FAR, &[1]).await;
+                }
+                found.push(store.checksums(id, 0).await.unwrap());
+            }
+            assert_eq!(found[0].checksums, found[1].checksums, "{punched:?}");
+            assert_eq!(found[0].checksums[0] == 0, is_hole, "{punched:?}");
+        }
+    });
+}
+
+#[test]
 fn filling_makes_an_object_equal_to_its_twin() {
     with_dir(|env, dir| async move {
         let id = object(5);

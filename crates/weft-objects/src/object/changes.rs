@@ -436,7 +436,9 @@ impl Objects {
         Ok(())
     }
 
-    /// Zeros for a part of one block, unless it is a hole.
+    /// Zeros for a part of one block, unless it is a hole. If nothing else is in the block it becomes one: otherwise it
+    /// would be one only where the object ends in it now, and the twin may have made it longer, elsewhere, before this
+    /// and not after it.
     async fn zero_part(&self, object: &Object, range: Range<u64>) -> Result<()> {
         let block = range.start / BLOCK_BYTES;
         let group = self.group(object, block / GROUP_BLOCKS);
@@ -445,12 +447,18 @@ impl Objects {
         if entry == Entry::HOLE {
             return Ok(());
         }
-        if !entry.is_settled() {
-            // A write that was cut short may have left a hole; zeros in it would take room.
-            let look = self.look(object, block..block + 1).await?;
-            if look.verdicts == [Verdict::Hole] {
-                return Ok(());
+        let look = self.look(object, block..block + 1).await?;
+        let first = block * BLOCK_BYTES;
+        let content = look.content(block);
+        let part = |at: u64| ((at - first) as usize).min(content.len());
+        let rest = [&content[..part(range.start)], &content[part(range.end)..]];
+        match look.verdicts[..] {
+            // A write that was cut short may have left one.
+            [Verdict::Hole] => return Ok(()),
+            [Verdict::Data(_)] if rest.into_iter().all(page::is_zero) => {
+                return self.punch_whole(object, block..block + 1).await;
             }
+            _ => {}
         }
         let data = Bytes::from_static(&page::ZEROS[..(range.end - range.start) as usize]);
         let edit = Edit {
