@@ -12,6 +12,7 @@ use crate::settings::Settings;
 use crate::spread::Spreads;
 use crate::turns::GivenBack;
 use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
+use crate::unstable::Unstable;
 use crate::writeback::Writeback;
 use rangemap::RangeSet;
 use std::cell::{Cell, RefCell};
@@ -22,8 +23,8 @@ use tokio::sync::Notify;
 use weft_env::Env;
 use weft_rpc::{Connection, Request};
 use weft_wire::proto::{
-    self, GetInodeRequest, Inode, Lease, LeaseMode, LeaseRangeRequest, LockFreed, OpReply,
-    PairStates, RevokeReply, RevokeRequest, Setattr, SlotMoved, Time, op,
+    self, Durability, GetInodeRequest, Inode, Lease, LeaseMode, LeaseRangeRequest, LockFreed,
+    OpReply, PairStates, RevokeReply, RevokeRequest, Setattr, SlotMoved, Time, op,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -310,16 +311,23 @@ impl Core {
         node
     }
 
-    /// What is known under the lease, else what the reply said, which is true only now.
+    /// What is known under the lease, else what the reply said, which is true only now. What this client owes of the
+    /// file stands in either: it may be so late that the term is over in which that is this client's alone to say, but
+    /// the service, which answered, has not ended the session.
     pub fn known_or(&self, node: &Node, attr: Attr) -> Known {
-        let known = if self.is_valid(node.ino) {
-            node.known()
-        } else {
-            None
+        let known = match self.is_valid(node.ino) {
+            true => node.known(),
+            false => None,
         };
-        known.unwrap_or(Known {
-            attr,
-            leased: false,
+        known.unwrap_or_else(|| {
+            let state = node.state.borrow();
+            Known {
+                attr: match state.buffer.owes() {
+                    true => state.joined(&attr),
+                    false => attr,
+                },
+                leased: false,
+            }
         })
     }
 
@@ -602,7 +610,16 @@ impl Core {
             return Ok(());
         };
         let _trimming = Trimming(node);
-        self.truncate_objects(node.ino, &layout, from).await?;
+        loop {
+            let sent = self.sent_to(&layout);
+            self.truncate_objects(node.ino, &layout, from).await?;
+            // Nobody trims them again, and nobody may have to sync it.
+            let is_stable = layout.durability != Durability::Disk
+                || self.make_stable(node.ino, &layout, &sent).await?;
+            if is_stable {
+                break;
+            }
+        }
         // Before anything is written: whoever trims again would take that away.
         let done = op::Op::TrimDone(proto::TrimDone {
             ino: node.ino,
@@ -611,6 +628,40 @@ impl Core {
         self.change_at(node.ino, root_cred(), done, false).await?;
         node.state.borrow_mut().remains_are_trimmed(trim_seq);
         Ok(())
+    }
+
+    /// Something is sent to all pairs of a file now.
+    pub fn sent_to(&self, layout: &FileLayout) -> Unstable {
+        let mut unstable = Unstable::default();
+        for pair in layout.map.pairs() {
+            unstable.took((*pair, self.pairs.forgot(*pair)));
+        }
+        unstable
+    }
+
+    /// Has the pairs of a file make stable what they have taken. False: one of them may have forgotten some of it.
+    ///
+    /// # Errors
+    /// The first that a pair answers.
+    pub async fn make_stable(
+        self: &Rc<Self>,
+        ino: u64,
+        layout: &FileLayout,
+        unstable: &Unstable,
+    ) -> Result<bool> {
+        let pairs = layout.map.pairs();
+        let wanted = pairs.iter().filter(|pair| unstable.is_at(**pair));
+        let syncs = wanted.map(|pair| {
+            let object = Object {
+                pair: pair.0,
+                ino,
+                generation: layout.generation,
+            };
+            self.pairs.sync(self, object)
+        });
+        let synced = futures_util::future::join_all(syncs).await;
+        synced.into_iter().collect::<Result<()>>()?;
+        Ok(unstable.forgotten_by(pairs, &self.pairs).is_none())
     }
 
     /// Cuts all objects of a file to what a file of `size` bytes has.

@@ -220,27 +220,31 @@ impl Core {
     /// Data on both members (on disk where the layout says so), size and times with the server.
     pub async fn sync_node(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
         self.announced(node).await;
-        let (was_written, layout) = {
+        self.flush_data(node).await?;
+        let (unstable, layout) = {
             let mut state = node.state.borrow_mut();
             // What is written from now on is for the next one.
-            (std::mem::take(&mut state.unsynced), state.layout.clone())
+            (std::mem::take(&mut state.unstable), state.layout.clone())
         };
-        if let Err(errno) = self.flush_data(node).await {
-            node.state.borrow_mut().unsynced |= was_written;
-            return Err(errno);
-        }
-        if let Some(layout) = layout.filter(|l| was_written && l.durability == Durability::Disk) {
-            let syncs = layout.map.pairs().iter().map(|pair| {
-                let object = Object {
-                    pair: pair.0,
-                    ino: node.ino,
-                    generation: layout.generation,
-                };
-                self.pairs.sync(self, object)
-            });
-            for result in futures_util::future::join_all(syncs).await {
-                if let Err(errno) = result {
-                    node.state.borrow_mut().unsynced = true;
+        if let Some(layout) = layout {
+            let kept = match layout.durability {
+                Durability::Disk => self.make_stable(node.ino, &layout, &unstable).await,
+                _ => Ok(unstable
+                    .forgotten_by(layout.map.pairs(), &self.pairs)
+                    .is_none()),
+            };
+            match kept {
+                Ok(true) => {}
+                Ok(false) => {
+                    // Whoever has the file open is told.
+                    tracing::error!(
+                        ino = node.ino,
+                        "written bytes may be lost: the machine that has the only copy was started again"
+                    );
+                    self.failed(node, &mut node.state.borrow_mut(), libc::EIO);
+                }
+                Err(errno) => {
+                    node.state.borrow_mut().unstable.join(unstable);
                     return Err(errno);
                 }
             }
@@ -643,7 +647,6 @@ impl Core {
         }
         state.buffer.changes += 1;
         state.version += 1;
-        state.unsynced = true;
         self.buffer_write(node, &mut state, offset, data);
         Ok(Written {
             offset,
@@ -719,6 +722,7 @@ impl Core {
         let layout = layout.ok_or(Errno(libc::EIO))?;
         let size = node.state.borrow().attr.map_or(0, |attr| attr.size);
         let end = end.min(size).max(start);
+        let sent = self.sent_to(&layout);
         let shapes = layout.map.pairs().iter().enumerate();
         let shapes = shapes.map(|(index, pair)| (pair, layout.map.object_range(index, start, end)));
         let shapes = shapes.filter(|(_, hole)| !hole.is_empty());
@@ -739,6 +743,7 @@ impl Core {
         for result in futures_util::future::join_all(shapes).await {
             result?;
         }
+        node.state.borrow_mut().unstable.join(sent);
         kept_back.make_void().await;
         // The hole is there, whoever can say now what it is worth.
         match self.allocated(node, &layout).await {

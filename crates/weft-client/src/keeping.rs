@@ -132,6 +132,7 @@ impl Session {
             ended: self.ended.get(),
             term_ms: self.asked_term_ms,
             keep_ms: self.keep_ms,
+            only_moves: self.only_moves,
             ..SessionRequest::default()
         };
         request.siblings = core.sessions.siblings(self.group);

@@ -54,6 +54,7 @@ mod types;
 #[cfg(feature = "measuring")]
 mod unkept;
 mod unnamed;
+mod unstable;
 mod window;
 mod writeback;
 mod written;

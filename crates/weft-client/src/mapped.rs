@@ -93,7 +93,6 @@ impl Core {
             }
         }
         state.version += 1;
-        state.unsynced = true;
         true
     }
 

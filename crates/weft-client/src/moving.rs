@@ -14,6 +14,7 @@ use crate::leases::Mode;
 use crate::node::{FileLayout, Node};
 use crate::pairs::{Object, Trouble};
 use crate::types::{Errno, Result};
+use crate::unstable::Unstable;
 use bytes::Bytes;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +57,7 @@ struct Copying<'a> {
     is_begun: bool,
     /// The longest that the file was when a part of it was copied.
     longest: u64,
-    unsynced: bool,
+    unstable: Unstable,
     /// A change of the copy was not answered: it may come later than what is sent after it.
     in_doubt: Cell<bool>,
     bytes: u64,
@@ -212,7 +213,7 @@ impl Core {
             target,
             is_begun: false,
             longest: 0,
-            unsynced: false,
+            unstable: Unstable::default(),
             in_doubt: Cell::new(false),
             bytes: 0,
         };
@@ -325,9 +326,9 @@ impl Copying<'_> {
         if self.longest > held {
             // Shorter than it once was: what was copied beyond its end goes.
             let (core, ino) = (self.core, self.node.ino);
+            self.is_sent();
             let cut = core.truncate_objects(ino, &self.target, held).await;
             self.changed(cut)?;
-            self.unsynced = true;
         }
         self.longest = size;
         self.sync().await?;
@@ -339,18 +340,20 @@ impl Copying<'_> {
 
     /// What is copied is stable: some of what it is a copy of has been for long.
     async fn sync(&mut self) -> Result<()> {
-        if !std::mem::take(&mut self.unsynced) {
-            return Ok(());
+        let unstable = std::mem::take(&mut self.unstable);
+        let synced = self
+            .core
+            .make_stable(self.node.ino, &self.target, &unstable);
+        match synced.await? {
+            true => Ok(()),
+            // It is copied again.
+            false => Err(Errno(libc::EIO)),
         }
-        let pairs = self.target.map.pairs();
-        let syncs = pairs.iter().enumerate().map(|(index, _)| {
-            let object = self.object(&self.target, index);
-            self.core.pairs.sync(self.core, object)
-        });
-        for result in futures_util::future::join_all(syncs).await {
-            result?;
-        }
-        Ok(())
+    }
+
+    /// Something is sent to the copy.
+    fn is_sent(&mut self) {
+        self.unstable.join(self.core.sent_to(&self.target));
     }
 
     fn object(&self, layout: &FileLayout, index: usize) -> Object {
@@ -385,7 +388,7 @@ impl Copying<'_> {
             }
         }
         if !data.is_empty() || !holes.is_empty() {
-            self.unsynced = true;
+            self.is_sent();
         }
         let copies = data.iter().map(|run| self.copy(run.clone()));
         let copies = futures_util::future::join_all(copies);

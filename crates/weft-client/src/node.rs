@@ -7,6 +7,7 @@ use crate::extents::ExtentMap;
 use crate::leases::{LeaseState, Mode};
 use crate::names::Names;
 use crate::types::{Attr, Errno, Known};
+use crate::unstable::Unstable;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -154,8 +155,8 @@ pub(crate) struct NodeState {
     /// Blocks that the last writes, one behind the other, have counted as allocated: a block that is written in small
     /// pieces counts once.
     pub counted: Range<u64>,
-    /// Written since the last sync to disk.
-    pub unsynced: bool,
+    /// What was written, punched or trimmed since the last sync to disk.
+    pub unstable: Unstable,
     /// As the last lease said: somebody denies others something of it.
     pub denied: bool,
     /// Unlinked while open here, or kept for the face: the server is told when it is neither open nor known to the face.
@@ -335,37 +336,43 @@ impl NodeState {
     /// Takes over attributes that the server told. Where this client owns size and times, its own
     /// stand.
     pub fn take_attr(&mut self, attr: &Attr) {
+        self.attr = Some(self.joined(attr));
+    }
+
+    /// Attributes that the server told as they are to whoever asks here: beside what the server knows stands what this
+    /// client has written and not told it.
+    pub fn joined(&self, attr: &Attr) -> Attr {
         let mut new = *attr;
-        if let Some(old) = &mut self.attr {
-            if self.lease.mode() == Mode::Shared {
-                // Others write, too, and a file does not shrink by that.
-                new.size = new.size.max(old.size);
-                new.mtime = if later(old.mtime, new.mtime) {
-                    old.mtime
-                } else {
-                    new.mtime
-                };
-                if old.change > new.change {
-                    old.size = new.size;
-                    return;
-                }
-                self.attr = Some(new);
-                return;
-            }
+        let Some(old) = self.attr else {
+            return new;
+        };
+        if self.lease.mode() == Mode::Shared {
+            // Others write, too, and a file does not shrink by that.
+            new.size = new.size.max(old.size);
             if old.change > new.change {
-                return;
+                return Attr {
+                    size: new.size,
+                    ..old
+                };
             }
-            if self.lease.mode() == Mode::Write && self.buffer.owes() {
-                new.size = old.size;
+            if later(old.mtime, new.mtime) {
                 new.mtime = old.mtime;
-                new.atime = old.atime;
-                new.allocated = old.allocated;
-                if later(old.ctime, new.ctime) {
-                    new.ctime = old.ctime;
-                }
+            }
+            return new;
+        }
+        if old.change > new.change {
+            return old;
+        }
+        if self.lease.mode() == Mode::Write && self.buffer.owes() {
+            new.size = old.size;
+            new.mtime = old.mtime;
+            new.atime = old.atime;
+            new.allocated = old.allocated;
+            if later(old.ctime, new.ctime) {
+                new.ctime = old.ctime;
             }
         }
-        self.attr = Some(new);
+        new
     }
 
     /// Takes over what the server says of remains of a longer file: number and beginning, as in its

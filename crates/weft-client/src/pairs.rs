@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use weft_env::{Env, Mono};
 use weft_pair::{Mode, Router};
 use weft_rpc::{CallError, Connection, Handler, Local, Payload};
-use weft_types::{Member, PairId};
+use weft_types::{Epoch, Member, PairId};
 use weft_wire::proto::{
     Copied, Identity, ObjectName, PairMembers, PairState, SuspectRequest, WriteRequest, identity,
 };
@@ -601,6 +601,14 @@ impl Pairs {
                 }
             }
         });
+    }
+
+    /// The epoch that a pair began with an only copy that a power cut may have thinned, as far as is known; see
+    /// [`weft_pair::PairState::forgot`].
+    pub fn forgot(&self, pair: PairId) -> Epoch {
+        let pairs = self.pairs.borrow();
+        let pair = pairs.get(&pair.0);
+        pair.map_or(Epoch(0), |pair| pair.state.borrow().forgot)
     }
 
     /// All states that were told.

@@ -167,7 +167,7 @@ impl Core {
             attr.size = attr.size.max(size);
             attr.mtime = Some(self.wall());
         }
-        Some(owed_setattr(node.ino, &attr, 0))
+        Some(self.owed_setattr(node.ino, &attr, 0))
     }
 
     /// Ends with nothing done once this turn of giving back is void: another one, for a revocation that
@@ -291,7 +291,17 @@ impl Core {
             attr,
             alone: state.lease.mode() == Mode::Write,
         });
-        Some(owed_setattr(node.ino, &attr, more))
+        Some(self.owed_setattr(node.ino, &attr, more))
+    }
+
+    /// Size and times as one that writes tells them, beside how much of what this client has changed it knows the
+    /// outcome of: a file may have been cut by a name that was not known to be its.
+    pub(crate) fn owed_setattr(&self, ino: u64, attr: &crate::types::Attr, more: u64) -> Setattr {
+        let session = self.sessions.with(self.group_of(ino));
+        Setattr {
+            heard_below: session.map(|session| session.heard_below()),
+            ..owed_setattr(ino, attr, more)
+        }
     }
 
     async fn uses_end(&self, node: &Node) {

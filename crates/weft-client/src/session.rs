@@ -56,6 +56,7 @@ pub(crate) struct Session {
     /// Milliseconds; 0: as the service likes.
     pub(super) asked_term_ms: u64,
     pub(super) keep_ms: u64,
+    pub(super) only_moves: bool,
     patience: Duration,
     pub(super) link: RefCell<Option<Link>>,
     /// The session's id; 0 while none is open.
@@ -192,7 +193,7 @@ impl Doubt {
                 return None;
             }
             request.epoch = link.epoch;
-            request.acknowledged_below = with.acknowledged_below();
+            request.acknowledged_below = with.heard_below();
             with.requests.set(with.requests.get() + 1);
             let answer = link.connection.call(&request, Payload::none()).await;
             if let Some(result) = with.judge::<ChangeRequest>(core, &link, answer).await {
@@ -226,6 +227,7 @@ impl Session {
             name: settings.name.clone(),
             asked_term_ms: settings.session_term_ms,
             keep_ms: settings.session_keep_ms,
+            only_moves: settings.only_moves,
             patience: Duration::from_millis(settings.patience_ms),
             link: RefCell::default(),
             id: Cell::new(0),
@@ -508,7 +510,7 @@ impl Session {
                     }
                 }
                 request.epoch = link.epoch;
-                request.acknowledged_below = self.acknowledged_below();
+                request.acknowledged_below = self.heard_below();
                 self.requests.set(self.requests.get() + 1);
                 let answer = link.connection.call(&request, Payload::none()).await;
                 match self.judge::<ChangeRequest>(core, &link, answer).await {
@@ -549,8 +551,8 @@ impl Session {
         }
     }
 
-    /// Below which this side has the answers of all changes.
-    fn acknowledged_below(&self) -> u64 {
+    /// The number below which this side has the answers of all changes.
+    pub fn heard_below(&self) -> u64 {
         let first = self.unanswered.borrow().first().copied();
         first.unwrap_or(self.next_operation.get())
     }

@@ -18,6 +18,8 @@ pub struct Settings {
     /// How long what this client holds on behalf of others is kept for them after its session has ended, in milliseconds;
     /// at most 10 minutes. 0: not at all.
     pub session_keep_ms: u64,
+    /// This client writes nothing but the copies of files that it moves: no byte of a file is missing when it ends.
+    pub only_moves: bool,
     /// How long an operation waits for servers that do not serve before it fails with EIO.
     pub patience_ms: u64,
     /// Bytes written by applications that may wait here for the data servers.
@@ -53,6 +55,7 @@ impl Default for Settings {
             name: String::new(),
             session_term_ms: 0,
             session_keep_ms: 0,
+            only_moves: false,
             patience_ms: 60_000,
             write_buffer_bytes: 256 << 20,
             write_window_bytes: 16 << 20,

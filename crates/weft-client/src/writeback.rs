@@ -13,7 +13,6 @@ use crate::leases::Mode;
 use crate::node::{Buffer, FileLayout, Node, NodeState};
 use crate::owed::Owed;
 use crate::pairs::Object;
-use crate::revoke::owed_setattr;
 use crate::settings::Settings;
 use crate::types::{Attr, Errno, Result};
 use bytes::Bytes;
@@ -23,7 +22,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use weft_types::{BLOCK_BYTES, Member};
+use weft_types::{BLOCK_BYTES, Epoch, Member, PairId};
 use weft_wire::proto::{self, Protocol, op};
 
 /// Extents in one message: a server locks and writes each of them.
@@ -308,6 +307,8 @@ impl Core {
             }
             protocol => protocol,
         };
+        let pair = PairId(message.object.pair);
+        let sent = (pair, self.pairs.forgot(pair));
         self.env.spawn("flush", async move {
             let owed = Cell::new(None);
             let goes_on = || {
@@ -325,6 +326,7 @@ impl Core {
                 goes_on: &goes_on,
             };
             let result = core.pairs.write(&core, write).await;
+            let result = result.map(|()| sent);
             core.answered(&node, &message.ranges, (message.bytes, owed.get()), result);
         });
     }
@@ -348,12 +350,24 @@ impl Core {
         number
     }
 
+    /// What was written is not there, or not all of it: those who have the file open are told, and nobody reads it here
+    /// any more.
+    pub fn failed(self: &Rc<Self>, node: &Rc<Node>, state: &mut NodeState, errno: i32) {
+        self.writeback.fail(state, errno);
+        // What was read ahead, or is kept by the face, may hold it.
+        state.version += 1;
+        let (core, node) = (self.clone(), node.clone());
+        self.env.spawn("forget what is lost", async move {
+            core.invalidate(&node).await;
+        });
+    }
+
     fn answered(
         self: &Rc<Self>,
         node: &Rc<Node>,
         ranges: &[(u64, u64)],
         (bytes, owed): (u64, Option<u64>),
-        result: Result<()>,
+        result: Result<(PairId, Epoch)>,
     ) {
         let writeback = &self.writeback;
         match owed {
@@ -365,15 +379,12 @@ impl Core {
         for &(start, end) in ranges {
             state.buffer.flying.remove(start, end);
         }
-        if let Err(Errno(errno)) = result {
-            tracing::error!(ino = node.ino, bytes, errno, "written bytes are lost");
-            writeback.fail(&mut state, errno);
-            // What was read ahead, or is kept by the face, may hold what was refused.
-            state.version += 1;
-            let (core, node) = (self.clone(), node.clone());
-            self.env.spawn("forget what was refused", async move {
-                core.invalidate(&node).await;
-            });
+        match result {
+            Ok(took) => state.unstable.took(took),
+            Err(Errno(errno)) => {
+                tracing::error!(ino = node.ino, bytes, errno, "written bytes are lost");
+                self.failed(node, &mut state, errno);
+            }
         }
         if let Some(round) = state.buffer.wanted
             && !state.buffer.is_outstanding(round)
@@ -471,7 +482,7 @@ impl Core {
                 } else {
                     state.buffer.telling = true;
                     let more = std::mem::take(&mut state.buffer.allocated_more);
-                    let owed = owed_setattr(node.ino, &attr, more);
+                    let owed = self.owed_setattr(node.ino, &attr, more);
                     Some((owed, state.buffer.changes, more))
                 }
             };

@@ -3,13 +3,15 @@
 //! The plan is the union of both modified lists (everything, for another store). Each region is
 //! compared under its lock, so that writes, which go to both members all the while, are ordered
 //! against the copying. A kill at any moment loses nothing: regions leave the lists only when both
-//! copies are stable, and a new recovery compares what is still listed. When nothing is left, this
-//! member gives up its unlimited right and says so to the metadata service.
+//! copies are stable, and a new recovery compares what is still listed. When nothing is left, and the twin has made all
+//! of it stable, this member gives up its unlimited right and says so to the metadata service.
 
 use crate::listed;
 use crate::losses;
-use crate::server::{Node, Progress, from_name};
+use crate::server::{Node, Progress, from_name, to_name};
 use crate::settle::{self, Unsettled};
+use futures_util::stream::{self, StreamExt};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::Purpose;
@@ -25,6 +27,10 @@ const PAGE: u32 = 1024;
 const RATE_EVERY: Duration = Duration::from_millis(250);
 /// Wait after a region that could not be made equal (a full or failing disk).
 const PAUSE: Duration = Duration::from_secs(1);
+/// Objects that the twin is to make stable are gathered up to so many.
+const UNSTABLE_MAX: usize = 256;
+/// Objects that it makes stable at a time.
+const TWIN_SYNCS: usize = 16;
 /// Wait before something that was interrupted is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
 
@@ -188,13 +194,14 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
     let mut moved = 0;
     let mut moved_then = 0;
     let mut timed = Timed { node, counted: now };
+    let mut unstable = BTreeSet::new();
     loop {
         if node.side.borrow().epoch() != state.epoch {
             return moved;
         }
         let next = node.plan.borrow_mut().as_mut().and_then(Plan::next_run);
         let Some(run) = next else {
-            if finish(node, state).await {
+            if make_stable(node, state, &mut unstable).await && finish(node, state).await {
                 return moved;
             }
             node.env.sleep(AGAIN).await;
@@ -216,6 +223,10 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
         }
         match settle::settle(node, state.epoch, &run, settle::from_here(node)).await {
             Ok(compared) => {
+                unstable.insert(run.object);
+                if unstable.len() >= UNSTABLE_MAX {
+                    make_stable(node, state, &mut unstable).await;
+                }
                 moved += compared.bytes;
                 node.metrics.recovered_bytes.inc_by(compared.bytes);
                 if let Some(plan) = &mut *node.plan.borrow_mut() {
@@ -257,6 +268,40 @@ async fn copy_all(node: &Rc<Node>, state: &PairState) -> u64 {
             rated = now;
         }
     }
+}
+
+/// Has the twin make objects stable that were found or made equal: what a client has had this member make stable while it
+/// was alone must be so at the twin before that counts as a copy, for the power of both may be cut next. (This list
+/// names it until the twin is known to have it, but theirs may be the copy that counts then.) True: none is left.
+async fn make_stable(
+    node: &Rc<Node>,
+    state: &PairState,
+    unstable: &mut BTreeSet<ObjectId>,
+) -> bool {
+    let sync = |object: ObjectId| async move {
+        let request = proto::ForwardRequest {
+            epoch: state.epoch.0,
+            pair: state.pair.0,
+            object: Some(to_name(object)),
+            sync: true,
+            ..proto::ForwardRequest::default()
+        };
+        (object, node.link.call(&request, Payload::none()).await)
+    };
+    let objects: Vec<ObjectId> = unstable.iter().copied().collect();
+    let mut syncs = std::pin::pin!(stream::iter(objects).map(sync).buffer_unordered(TWIN_SYNCS));
+    while let Some((object, result)) = syncs.next().await {
+        match result {
+            Ok(_) => {
+                unstable.remove(&object);
+            }
+            Err(error) => {
+                tracing::debug!(%object, ?error, "the twin cannot make an object stable now");
+                return false;
+            }
+        }
+    }
+    unstable.is_empty()
 }
 
 /// Nothing is left to compare. True: this member has given up its unlimited right.

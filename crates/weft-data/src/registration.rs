@@ -93,6 +93,7 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), CallEr
         last_epoch: node.side.borrow().epoch().max(node.store.last_epoch()).0,
         was_serving: node.registration.before.get(),
         disk: node.disk.health().to_proto().into(),
+        forgot: !node.store.is_intact(),
     };
     let contact = &node.registration.contact;
     let reply = contact.ask_first(node, connection, &request).await?;

@@ -73,8 +73,8 @@ pub(crate) fn written_of_object(
 
 /// What the session wrote to the file may be on one member only. Who moves it has the WRITE lease, too, but
 /// writes only its copy, to both.
-pub(crate) fn may_lack(core: &Core, session: SessionId, ino: Ino, layout: &Layout) -> bool {
-    is_asynchronous(layout) && !core.jobs.is_given(ino, session)
+pub(crate) fn may_lack(core: &Core, session: SessionId, layout: &Layout) -> bool {
+    is_asynchronous(layout) && !core.state.only_moves(session)
 }
 
 fn layout_of(core: &Core, ino: Ino) -> Option<Layout> {
@@ -96,7 +96,7 @@ pub(crate) fn on_unsettled(
         }
         written.into_iter().any(|ino| {
             layout_of(core, ino).is_some_and(|layout| {
-                may_lack(core, session, ino, &layout) && layout.pairs.contains(&request.pair)
+                may_lack(core, session, &layout) && layout.pairs.contains(&request.pair)
             })
         })
     };

@@ -196,7 +196,12 @@ impl Meta {
         {
             let core = &mut *meta.core.borrow_mut();
             let new_reign = op::Op::NewReign(proto::NewReign { epoch: epoch.0 });
-            meta.apply_own(core, new_reign);
+            let (_, first) = meta.apply_own(core, new_reign);
+            meta.when_committed(core, first, |meta, core, result| {
+                if result.is_ok() {
+                    crate::pairs::inherited(meta, core);
+                }
+            });
             if is_untouched {
                 meta.begin_name_space(core);
             }

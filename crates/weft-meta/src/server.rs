@@ -360,6 +360,12 @@ impl Server {
             .map_or(Sn(0), |member| member.committed())
     }
 
+    /// All that this member knows to be committed is on its disk. False between two lives.
+    pub fn has_stored_all(&self) -> bool {
+        let member = self.host.member();
+        member.is_some_and(|member| member.imageable() == member.committed())
+    }
+
     /// This member's disk has all that it has ever told others that it had: it counts in an election. False
     /// between two lives.
     pub fn is_intact(&self) -> bool {

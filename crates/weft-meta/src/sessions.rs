@@ -210,6 +210,7 @@ fn open(
         name: request.name,
         keep_ms: request.keep_ms.min(KEEP_MAX.as_millis() as u64),
         term_ms: request.term_ms,
+        only_moves: request.only_moves,
     };
     let name = open.name.clone();
     let (reply, sn) = meta.apply_own(core, op::Op::OpenSession(open));

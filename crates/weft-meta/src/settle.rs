@@ -211,7 +211,7 @@ impl Unsettled {
             ino,
             asynchronous: layout
                 .as_ref()
-                .is_some_and(|layout| crate::losses::may_lack(core, writer, ino, layout)),
+                .is_some_and(|layout| crate::losses::may_lack(core, writer, layout)),
             layout,
             known: BTreeMap::new(),
         }

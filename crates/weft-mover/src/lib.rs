@@ -46,6 +46,7 @@ fn settings(meta: Vec<String>, cluster_id: String, name: String) -> Settings {
         meta,
         cluster_id,
         name,
+        only_moves: true,
         patience_ms: PATIENCE_MS,
         write_window_bytes: WINDOW_BYTES,
         readahead_bytes: 0,

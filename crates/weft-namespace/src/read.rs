@@ -282,6 +282,18 @@ impl State {
         self.write_leases.get(&ino) == Some(&session) || self.shares(ino, session)
     }
 
+    /// The session writes nothing but copies of files that it moves.
+    pub fn only_moves(&self, session: SessionId) -> bool {
+        let session = self.sessions.get(&session);
+        session.is_some_and(|session| session.only_moves)
+    }
+
+    /// The session has cut the file by an operation from this one on.
+    pub(crate) fn has_cut_since(&self, ino: Ino, session: SessionId, first: Operation) -> bool {
+        let session = self.sessions.get(&session);
+        session.is_some_and(|session| session.has_cut_since(ino, first))
+    }
+
     /// How large a file is, in bytes, as far as has been told. 0: there is no such file.
     pub fn file_size(&self, ino: Ino) -> u64 {
         self.file(ino).map_or(0, |(_, file)| file.size)

@@ -26,6 +26,8 @@ pub(crate) struct Session {
     pub acknowledged_below: Operation,
     /// Replies by operation, as protobuf: a tenth of what the struct takes.
     replies: BTreeMap<Operation, Box<[u8]>>,
+    /// Which of these say that a file was cut, and which file.
+    cuts: BTreeMap<Operation, Ino>,
     reply_bytes: usize,
     pub write_leases: BTreeSet<Ino>,
     /// Inodes that the session has open though they have, or may soon have, no name.
@@ -38,6 +40,8 @@ pub(crate) struct Session {
     pub keep_ms: u64,
     /// Its term in milliseconds, if it has one of its own; else 0.
     pub term_ms: u64,
+    /// It moves files, and writes nothing but the copies that it makes of them.
+    pub only_moves: bool,
     /// It has ended, and is kept (`remnants.rs`).
     pub is_ended: bool,
 }
@@ -76,6 +80,7 @@ impl Session {
         }
         if acknowledged_below > self.acknowledged_below {
             self.acknowledged_below = acknowledged_below;
+            self.cuts = self.cuts.split_off(&acknowledged_below);
             let kept = self.replies.split_off(&acknowledged_below);
             let forgotten = std::mem::replace(&mut self.replies, kept);
             self.reply_bytes -= forgotten.values().map(|r| r.len()).sum::<usize>();
@@ -86,13 +91,35 @@ impl Session {
         (self.replies.len() >= REPLIES_MAX).then(|| crate::failure(Errno::ENOBUFS))
     }
 
-    pub(crate) fn keep(&mut self, operation: Operation, reply: &OpReply) {
-        self.restore_reply(operation, reply.encode_to_vec().into());
+    /// One of the operations from this one on, of those whose replies are kept, has cut this file.
+    pub(crate) fn has_cut_since(&self, ino: Ino, first: Operation) -> bool {
+        self.cuts.range(first..).any(|(_, cut)| *cut == ino)
     }
 
-    pub(crate) fn restore_reply(&mut self, operation: Operation, reply: Box<[u8]>) {
-        self.reply_bytes += reply.len();
-        if let Some(old) = self.replies.insert(operation, reply) {
+    pub(crate) fn keep(&mut self, operation: Operation, reply: &OpReply) {
+        self.keep_encoded(operation, reply, reply.encode_to_vec().into());
+    }
+
+    /// The same, as it stands in an image.
+    ///
+    /// # Errors
+    /// If it is no reply.
+    pub(crate) fn restore_reply(
+        &mut self,
+        operation: Operation,
+        encoded: &[u8],
+    ) -> Result<(), prost::DecodeError> {
+        let reply = OpReply::decode(encoded)?;
+        self.keep_encoded(operation, &reply, encoded.into());
+        Ok(())
+    }
+
+    fn keep_encoded(&mut self, operation: Operation, reply: &OpReply, encoded: Box<[u8]>) {
+        if let Some(attr) = reply.attr.filter(|_| reply.cut) {
+            self.cuts.insert(operation, Ino(attr.ino));
+        }
+        self.reply_bytes += encoded.len();
+        if let Some(old) = self.replies.insert(operation, encoded) {
             self.reply_bytes -= old.len();
         }
     }

@@ -184,6 +184,7 @@ impl Random {
                 allocated: (self.below(4) == 0).then(|| self.number()),
                 by_handle: self.flag(),
                 allocated_more: (self.below(4) == 0).then(|| self.number()),
+                heard_below: (self.below(4) == 0).then(|| self.number()),
             }),
             13 => Op::Setxattr(Setxattr {
                 ino: self.ino(inos),
@@ -246,6 +247,7 @@ impl Random {
                     name: "é".repeat(self.below(200) as usize),
                     keep_ms: self.number(),
                     term_ms: self.number(),
+                    only_moves: self.flag(),
                 }),
                 1 | 2 => Op::CloseSession(CloseSession {
                     session: self.number(),

@@ -14,9 +14,10 @@
 //! - nobody is told a state before it is journaled;
 //! - the member that a state makes the only server is told only when the other one can no longer
 //!   have a right to serve: it has acknowledged, its process is gone, or its right has run out;
-//! - a member whose store is not the one that the pair knows is never made a server.
+//! - a member whose store is not the one that the pair knows is never made a server;
+//! - a state whose only copy is a member's that may have forgotten something says so ([`PairState::forgot`]).
 //!
-//! How to drive it: answer a registration when [`Action::Welcome`] says so, a beat at once, both
+//! How to drive it: say [`Keeper::committed`] once what it began with is; answer a registration when [`Action::Welcome`] says so, a beat at once, both
 //! with [`Keeper::state_for`]; call [`Keeper::tick`] at [`Keeper::wake_at`].
 
 use crate::Now;
@@ -70,6 +71,8 @@ pub struct Registration {
     pub was_serving: bool,
     /// What it knows of its disk.
     pub disk: Disk,
+    /// `RegisterRequest.forgot`: its copy may lack what it had acknowledged and not synced.
+    pub forgot: bool,
 }
 
 /// What a member says of itself with each beat.
@@ -135,11 +138,18 @@ struct Registered {
     /// The process started anew since the state in force was decided: what it was doing when it
     /// stopped may be on one member only.
     restarted: bool,
+    /// Its copy may lack what it had acknowledged and not synced, and nothing has been decided that makes
+    /// up for it, or says so.
+    forgot: bool,
+    /// The state that comes next, or is not in force yet, was decided with that in view.
+    considered: bool,
     since: Now,
     /// Presence counts from then.
     heard: Now,
     /// When it last said something, whatever else counts in its favour.
     spoke: Now,
+    /// When it was heard again after it had counted as silent.
+    back: Now,
     twin_lost: bool,
     load: u64,
     disk: Disk,
@@ -183,11 +193,14 @@ pub struct Keeper {
     equal: bool,
     /// Nothing is decided and nobody is told before: see [`Keeper::stood_still`].
     deaf_until: Now,
+    /// The state is what an earlier reign left, and may be void: see [`Keeper::committed`].
+    is_inherited: bool,
 }
 
 impl Keeper {
     /// Takes over a pair whose journaled state is `state`, at the start of a reign: members may
-    /// hold rights that somebody else gave until a moment ago.
+    /// hold rights that somebody else gave until a moment ago. Decides nothing, and nobody is told
+    /// anything, before [`Keeper::committed`].
     pub fn new(state: PairState, terms: Terms, now: Now) -> Keeper {
         let info = Info {
             registered: None,
@@ -206,7 +219,15 @@ impl Keeper {
             members: [info.clone(), info],
             equal: false,
             deaf_until: Now::ZERO,
+            is_inherited: true,
         }
+    }
+
+    /// The state that the keeper began with is durable. An earlier reign had put it into a journal, perhaps without
+    /// having it committed: another that has not seen it could have led.
+    pub fn committed(&mut self, now: Now) -> Vec<Action> {
+        self.is_inherited = false;
+        self.tick(now)
     }
 
     /// Whoever calls has not run for a while. What the members said and did meanwhile comes now, in
@@ -242,14 +263,16 @@ impl Keeper {
     pub fn state_for(&self, member: Member) -> Option<PairState> {
         // The copy of one that restarted may have lost what was not on its disk. That has to be
         // compared before anybody reads there, and before it says of a region that it has all of
-        // it: until that is decided, it knows no state.
-        let twin = member.twin();
+        // it: until that is decided, it knows no state. If it may have lost something, it is the only copy
+        // in no state that does not say so.
         let restarted = self.registered(member).is_some_and(|r| r.restarted);
+        let forgot = self.has_forgotten(member);
         let is_new = self.state.stores == [None, None];
         self.answer_for(member).filter(|state| match state.mode {
-            Mode::Both => !restarted || is_new,
-            Mode::Recovering(serving) => !restarted || serving != twin,
-            Mode::Only(_) | Mode::Down(_) => true,
+            Mode::Both => is_new || !restarted && !forgot,
+            Mode::Recovering(serving) if serving != member => !restarted,
+            Mode::Only(serving) | Mode::Recovering(serving) => !forgot || serving != member,
+            Mode::Down(_) => true,
         })
     }
 
@@ -283,6 +306,7 @@ impl Keeper {
             if let Some(r) = &info.registered {
                 times.push(r.heard + self.terms.silence());
                 times.push(r.since + self.terms.alone_after);
+                times.push(r.back + self.terms.silence());
             }
         }
         for member in MEMBERS {
@@ -302,6 +326,11 @@ impl Keeper {
     ) -> Vec<Action> {
         let mut actions = Vec::new();
         let present = self.is_present(member, now);
+        let was_here = {
+            let info = &self.members[member.index()];
+            info.registered.is_some() || info.left > Now::ZERO
+        };
+        let back = if was_here && !present { now } else { Now::ZERO };
         let known = self.state.stores[member.index()];
         let info = &mut self.members[member.index()];
         // A store is locked by its process, and a process stops serving (as far as it needs a right)
@@ -337,9 +366,12 @@ impl Keeper {
             store: registration.store,
             welcomed: false,
             restarted,
+            forgot: registration.forgot,
+            considered: false,
             since: now,
             heard: now,
             spoke: now,
+            back,
             twin_lost: false,
             load: 0,
             disk: registration.disk,
@@ -384,9 +416,13 @@ impl Keeper {
     /// [`Keeper::state_for`] at once, before anything else happens to the keeper.
     pub fn beat(&mut self, member: Member, epoch: Epoch, said: Said, now: Now) -> Vec<Action> {
         let mut actions = Vec::new();
+        let silence = self.terms.silence();
         let Some(r) = &mut self.members[member.index()].registered else {
             return actions;
         };
+        if now >= r.heard + silence {
+            r.back = now;
+        }
         r.heard = now;
         r.spoke = now;
         r.twin_lost = said.twin_lost;
@@ -440,6 +476,14 @@ impl Keeper {
             // Whoever did not see the last state does not see it now.
             Phase::Waiting { before } => before,
         };
+        if next.mode == Mode::Both && self.phase != Phase::InForce {
+            // What was decided is taken back: it makes up for nothing.
+            for info in &mut self.members {
+                if let Some(r) = &mut info.registered {
+                    r.considered = false;
+                }
+            }
+        }
         self.state = next;
         self.equal = false;
         self.phase = Phase::Waiting { before };
@@ -464,10 +508,19 @@ impl Keeper {
         self.members[member.index()].registered.as_ref()
     }
 
-    /// A member that has the newest state in force, and is no server in it, has no right.
+    /// A member that has the newest state in force, and is no server in it, has no right. One that is has nothing left to
+    /// make up for.
     fn note_epoch(&mut self, member: Member, epoch: Epoch) {
         let info = &mut self.members[member.index()];
-        if epoch >= self.state.epoch && !self.state.mode.serves(member) && !info.right_of_another {
+        if epoch < self.state.epoch {
+            return;
+        }
+        if self.state.mode.serves(member) {
+            // It is current.
+            if let Some(r) = &mut info.registered {
+                r.forgot = false;
+            }
+        } else if !info.right_of_another {
             info.right_until = Now::ZERO;
         }
     }
@@ -484,7 +537,7 @@ impl Keeper {
     }
 
     fn settle(&mut self, now: Now, actions: &mut Vec<Action>) {
-        if now < self.deaf_until {
+        if self.is_inherited || now < self.deaf_until {
             return;
         }
         // What is being journaled may count on it that a state was not told: it stays so.
@@ -496,6 +549,7 @@ impl Keeper {
             if over {
                 self.phase = Phase::InForce;
                 for member in MEMBERS {
+                    self.made_up_for(member);
                     self.tell(member, actions);
                 }
                 actions.push(Action::Publish(self.state));
@@ -527,7 +581,7 @@ impl Keeper {
             let state = self.next(mode);
             for info in &mut self.members {
                 if let Some(r) = &mut info.registered {
-                    r.restarted = false;
+                    r.considered = true;
                 }
             }
             self.journaling = Some(state);
@@ -568,6 +622,17 @@ impl Keeper {
     fn outlives_twin(&self, member: Member) -> bool {
         let gone = self.gone_since(member.twin());
         self.registered(member).is_some_and(|r| r.spoke >= gone)
+    }
+
+    /// Until a moment ago it had counted as silent, too: the service may have been cut off from both, and hear the twin
+    /// next. Not if that one's process is known to have ended.
+    fn came_back_first(&self, member: Member, now: Now) -> bool {
+        let twin = &self.members[member.twin().index()];
+        let is_proven = twin.registered.is_none() && twin.right_until == Now::ZERO;
+        let back = self
+            .registered(member)
+            .map(|r| r.back + self.terms.silence());
+        !is_proven && back.is_some_and(|until| now < until)
     }
 
     /// Since when a member that is not heard of is neither present nor in possession of a right.
@@ -622,6 +687,9 @@ impl Keeper {
             }
         }
         next.fill_all &= mode != Mode::Both;
+        if mode.sole().is_some_and(|m| self.has_forgotten(m)) {
+            next.forgot = next.epoch;
+        }
         next
     }
 
@@ -641,6 +709,22 @@ impl Keeper {
     fn is_current(&self, member: Member, now: Now) -> bool {
         self.is_present(member, now)
             && self.registered(member).map(|r| r.store) == self.state.stores[member.index()]
+    }
+
+    fn has_forgotten(&self, member: Member) -> bool {
+        self.registered(member).is_some_and(|r| r.forgot)
+    }
+
+    /// The state that comes into force was decided with what the member had said of its past in view.
+    fn made_up_for(&mut self, member: Member) {
+        let mode = self.state.mode;
+        if let Some(r) = &mut self.members[member.index()].registered
+            && std::mem::take(&mut r.considered)
+        {
+            r.restarted = false;
+            let is_filled = mode == Mode::Recovering(member.twin());
+            r.forgot &= !(mode.serves(member) || is_filled);
+        }
     }
 
     fn waited_alone(&self, member: Member, now: Now) -> bool {
@@ -670,10 +754,14 @@ impl Keeper {
         let accuses = |m: Member| self.registered(m).is_some_and(|r| r.twin_lost);
         match MEMBERS.map(|m| self.is_current(m, now)) {
             [true, true] => {
-                if restarted(Member::Zero) || restarted(Member::One) {
-                    // What the new process was doing may be on one copy only: compare the lists. Who cannot
-                    // read cannot compare.
-                    let fitness = |m| (self.disk(m) < Disk::CannotRead, !restarted(m));
+                let is_doubtful = |m| restarted(m) || self.has_forgotten(m);
+                if MEMBERS.into_iter().any(is_doubtful) {
+                    // What the new process was doing may be on one copy only: compare the lists. (One that has forgotten,
+                    // and was filled, may not have heard that the copies were equal then.) Who cannot read cannot compare.
+                    let fitness = |m| {
+                        let reads = self.disk(m) < Disk::CannotRead;
+                        (reads, !self.has_forgotten(m), !restarted(m))
+                    };
                     let serving = match fitness(Member::One) > fitness(Member::Zero) {
                         true => Member::One,
                         false => Member::Zero,
@@ -720,6 +808,7 @@ impl Keeper {
                     }
                     Disk::CannotRead => true,
                 };
+                let waits = waits || self.came_back_first(here, now);
                 (!waits && self.is_gone(here.twin(), now) && self.outlives_twin(here))
                     .then_some((Mode::Only(here), "a member is gone"))
             }
@@ -729,6 +818,12 @@ impl Keeper {
     fn decide_only(&self, m: Member, now: Now) -> Option<(Mode, &'static str)> {
         if !self.is_current(m, now) {
             return Some((Mode::Down(m), "the serving member is gone"));
+        }
+        if self.has_forgotten(m) {
+            return Some((
+                Mode::Only(m),
+                "the serving member's machine was started again",
+            ));
         }
         // Whose disk failed in this life does not come back in it, as if nothing were wrong.
         let works = self.disk(m.twin()) == Disk::Works;
@@ -748,6 +843,12 @@ impl Keeper {
                 return Some((Mode::Both, "both copies are equal"));
             }
             return Some((Mode::Down(m), "the serving member is gone"));
+        }
+        if self.has_forgotten(m) {
+            return Some((
+                Mode::Only(m),
+                "the serving member's machine was started again",
+            ));
         }
         if !twin_here || restarted(twin) {
             return Some((Mode::Only(m), "the member that was being filled is gone"));

@@ -15,22 +15,32 @@ struct Bed {
     published: Vec<PairState>,
     refused: usize,
     disks: [Disk; 2],
+    /// What they say next of their memory.
+    forgot: [bool; 2],
 }
 
 fn store(name: &str) -> StoreKey {
     StoreKey::of(name)
 }
 
+/// At the start of a reign whose first entry is committed.
+fn begun(state: PairState) -> Keeper {
+    let mut keeper = Keeper::new(state, Terms::default(), Now::ZERO);
+    assert_eq!(keeper.committed(Now::ZERO), []);
+    keeper
+}
+
 impl Bed {
     fn new(state: PairState) -> Bed {
         Bed {
-            keeper: Keeper::new(state, Terms::default(), Now::ZERO),
+            keeper: begun(state),
             now: Now::ZERO,
             next_connection: 1,
             told: Vec::new(),
             published: Vec::new(),
             refused: 0,
             disks: [Disk::Works; 2],
+            forgot: [false; 2],
         }
     }
 
@@ -84,6 +94,7 @@ impl Bed {
             store: store(name),
             was_serving,
             disk: self.disks[member.index()],
+            forgot: std::mem::take(&mut self.forgot[member.index()]),
         };
         let actions = self.keeper.register(member, registration, self.now);
         self.run(actions);
@@ -171,6 +182,7 @@ fn of_two_that_go_one_after_the_other_neither_is_left_alone_unheard() {
     let no_proof = bed.keeper.connection_lost(ONE, connection, false, bed.now);
     bed.run(no_proof);
     bed.register(ONE, "s1", true);
+    bed.pass(400, &[ONE]);
     assert_eq!(bed.mode(), Mode::Only(ONE));
 }
 
@@ -479,7 +491,7 @@ fn who_has_accused_the_other_and_been_silent_since_is_not_made_the_only_one() {
     };
     state.epoch.0 += 1;
     let mut bed = Bed {
-        keeper: Keeper::new(state, Terms::default(), Now::ZERO),
+        keeper: begun(state),
         ..Bed::new(state)
     };
     bed.register(ZERO, "s0", true);
@@ -487,6 +499,76 @@ fn who_has_accused_the_other_and_been_silent_since_is_not_made_the_only_one() {
     bed.now += Duration::from_millis(50);
     bed.register(ONE, "s1", true);
     assert_eq!(bed.keeper.state.mode, Mode::Only(ONE));
+}
+
+#[test]
+fn who_was_filled_and_did_not_hear_that_is_filled_again_by_the_next_reign() {
+    let mut bed = Bed {
+        keeper: begun(Bed::both().keeper.state()),
+        ..Bed::new(PairState::new(PairId(0)))
+    };
+    // Its machine was started again, and it registers for the second time in this life.
+    bed.forgot = [true, false];
+    bed.register(ZERO, "s0", true);
+    bed.register(ONE, "s1", true);
+    bed.pass(1_000, &[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Recovering(ONE));
+    let told = bed.keeper.state_for(ZERO).map(|state| state.mode);
+    assert_eq!(told, Some(Mode::Recovering(ONE)));
+}
+
+#[test]
+fn of_two_that_were_both_silent_the_first_to_be_heard_is_not_made_the_only_one_at_once() {
+    for registers_anew in [false, true] {
+        let mut bed = Bed::both();
+        // The service is cut off.
+        bed.pass(1_000, &[]);
+        assert_eq!(bed.keeper.state.mode, Mode::Both);
+        if registers_anew {
+            let connection = bed.connection(ONE);
+            let actions = bed.keeper.connection_lost(ONE, connection, false, bed.now);
+            bed.run(actions);
+            bed.register(ONE, "s1", true);
+        }
+        bed.pass(100, &[ONE]);
+        assert_eq!(bed.keeper.state.mode, Mode::Both);
+        bed.pass(500, &[ZERO, ONE]);
+        assert_eq!(bed.keeper.state.mode, Mode::Both);
+        // It does not wait for long.
+        bed.pass(1_000, &[]);
+        bed.pass(700, &[ONE]);
+        assert_eq!(bed.keeper.state.mode, Mode::Only(ONE));
+    }
+    // Nor for one whose process has ended.
+    let mut bed = Bed::both();
+    bed.pass(1_000, &[]);
+    bed.die(ZERO);
+    bed.pass(50, &[ONE]);
+    assert_eq!(bed.keeper.state.mode, Mode::Only(ONE));
+}
+
+#[test]
+fn what_an_earlier_reign_left_is_told_to_nobody_before_it_is_committed() {
+    let both = Bed::both().keeper.state();
+    let only = PairState {
+        mode: Mode::Only(ZERO),
+        ..both
+    };
+    for state in [both, only] {
+        let mut bed = Bed {
+            keeper: Keeper::new(state, Terms::default(), Now::ZERO),
+            ..Bed::new(state)
+        };
+        bed.register(ZERO, "s0", true);
+        bed.register(ONE, "s1", true);
+        bed.pass(1_000, &[]);
+        assert_eq!((bed.told.len(), bed.published.len()), (0, 0));
+        assert_eq!(bed.keeper.state, state, "nothing is decided either");
+        let actions = bed.keeper.committed(bed.now);
+        bed.run(actions);
+        bed.pass(200, &[ZERO, ONE]);
+        assert!(bed.keeper.is_welcomed(ZERO, 1) && bed.keeper.is_welcomed(ONE, 2));
+    }
 }
 
 #[test]
@@ -523,7 +605,7 @@ fn of_two_failing_disks_the_better_one_serves() {
     // Both are found failing by a new reign at once.
     bed.disks = [Disk::CannotWrite; 2];
     let mut bed = Bed {
-        keeper: Keeper::new(bed.keeper.state(), Terms::default(), Now::ZERO),
+        keeper: begun(bed.keeper.state()),
         disks: bed.disks,
         ..Bed::new(bed.keeper.state())
     };
@@ -564,4 +646,56 @@ fn whose_disk_cannot_be_written_waits_for_its_twin_before_it_serves_alone() {
         };
         assert_eq!(bed.mode(), mode);
     }
+}
+
+#[test]
+fn an_only_copy_that_a_power_cut_may_have_thinned_is_said_to_be_one() {
+    // Alone, and back.
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+    assert_eq!(bed.keeper.state.forgot, Epoch(0));
+    bed.die(ZERO);
+    bed.register(ZERO, "s0", false);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+    assert_eq!(bed.keeper.state.forgot, Epoch(0), "its machine ran on");
+    bed.die(ZERO);
+    bed.forgot = [true, false];
+    bed.register(ZERO, "s0", false);
+    let told = bed.keeper.state;
+    assert_eq!(told.forgot, told.epoch);
+    // It stays said, and is not said again.
+    bed.forgot = [false, true];
+    bed.register(ONE, "s1", false);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert_eq!(bed.keeper.state.forgot, told.epoch);
+
+    // Its machine is started again so quickly that nobody saw it go.
+    let mut bed = Bed::both();
+    bed.die(ONE);
+    bed.forgot = [true, false];
+    bed.register(ZERO, "s0", false);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+    assert_eq!(bed.keeper.state.forgot, bed.keeper.state.epoch);
+}
+
+#[test]
+fn who_has_forgotten_is_filled_by_who_has_not() {
+    for forgot in [[true, false], [false, true], [true, true], [false, false]] {
+        let mut bed = Bed::new(Bed::both().keeper.state());
+        bed.forgot = forgot;
+        bed.register(ZERO, "s0", false);
+        bed.register(ONE, "s1", false);
+        let better = if forgot == [true, false] { ONE } else { ZERO };
+        assert_eq!(bed.mode(), Mode::Recovering(better), "{forgot:?}");
+        let is_said = bed.keeper.state.forgot == bed.keeper.state.epoch;
+        assert_eq!(is_said, forgot == [true, true]);
+    }
+    // The one that has not forgotten does not come.
+    let mut bed = Bed::new(Bed::both().keeper.state());
+    bed.forgot = [false, true];
+    bed.register(ONE, "s1", false);
+    bed.pass(10_050, &[ONE]);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+    assert_eq!(bed.keeper.state.forgot, bed.keeper.state.epoch);
 }

@@ -106,6 +106,9 @@ pub struct PairState {
     pub fill_all: bool,
     /// The store of each member, once known.
     pub stores: [Option<StoreKey>; 2],
+    /// The last epoch that began with the only copy at a member whose machine had been started again since it was
+    /// current; 0: none. What was acknowledged before it and never synced may be lost.
+    pub forgot: Epoch,
 }
 
 /// A state from the wire or the journal that is none.
@@ -126,6 +129,7 @@ impl PairState {
             mode: Mode::Both,
             fill_all: false,
             stores: [None, None],
+            forgot: Epoch(0),
         }
     }
 
@@ -147,6 +151,7 @@ impl PairState {
             fill_all: self.fill_all,
             store_0: store(Member::Zero),
             store_1: store(Member::One),
+            forgot: self.forgot.0,
         }
     }
 
@@ -179,6 +184,7 @@ impl PairState {
             mode,
             fill_all: wire.fill_all && mode != Mode::Both,
             stores: [store(wire.store_0), store(wire.store_1)],
+            forgot: Epoch(wire.forgot),
         })
     }
 }
@@ -207,6 +213,7 @@ mod tests {
                 mode,
                 fill_all: mode != Mode::Both,
                 stores: [Some(StoreKey::of("a")), None],
+                forgot: Epoch(8),
             };
             assert_eq!(PairState::from_proto(&state.to_proto()), Ok(state));
         }

@@ -3,8 +3,10 @@
 
 mod cut_off;
 mod departed;
+mod forgotten;
 mod in_doubt;
 mod onlookers;
+mod stood_still;
 
 use bytes::Bytes;
 use std::cell::Cell;
@@ -38,6 +40,10 @@ async fn cluster(world: &World, is_mirrored: bool) -> Rc<Cluster> {
 }
 
 async fn cluster_of(world: &World, pairs: u32) -> Rc<Cluster> {
+    cluster_with(world, pairs, Durability::Memory).await
+}
+
+async fn cluster_with(world: &World, pairs: u32, durability: Durability) -> Rc<Cluster> {
     let shape = Shape {
         groups: 1,
         members: 1,
@@ -54,7 +60,7 @@ async fn cluster_of(world: &World, pairs: u32) -> Rc<Cluster> {
             stripe_unit: BYTES as u32,
             width: 1,
             protocol: Protocol::ServerSync as i32,
-            durability: Durability::Memory as i32,
+            durability: durability as i32,
         },
     };
     let cluster = Rc::new(Cluster::new(world, shape));

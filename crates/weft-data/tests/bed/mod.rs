@@ -75,13 +75,11 @@ pub struct Meta {
 impl Meta {
     pub async fn start(env: &Env, address: &str) -> (Rc<Meta>, String) {
         let now = env.now().since(Mono(0));
+        let mut keeper = Keeper::new(PairState::new(PairId(0)), Terms::default(), now);
+        assert_eq!(keeper.committed(now), []);
         let meta = Rc::new(Meta {
             env: env.clone(),
-            keeper: RefCell::new(Keeper::new(
-                PairState::new(PairId(0)),
-                Terms::default(),
-                now,
-            )),
+            keeper: RefCell::new(keeper),
             connections: RefCell::default(),
             waiting: RefCell::default(),
             addresses: RefCell::default(),
@@ -184,6 +182,7 @@ impl Meta {
                     .insert(number, (connection.clone(), member));
                 self.waiting.borrow_mut().insert(number, request.replier);
                 let registration = Registration {
+                    forgot: message.forgot,
                     connection: number,
                     incarnation: message.incarnation,
                     store: StoreKey::of(&message.store_id),

@@ -108,6 +108,21 @@ pub(crate) fn on_register(
     }
 }
 
+/// What the last reign left of the pairs is committed: whoever waits for it is told.
+pub(crate) fn inherited(meta: &Rc<Meta>, core: &mut Core) {
+    for id in core.pairs.ids() {
+        committed(meta, core, id);
+    }
+}
+
+/// The state that the pair's keeper began with is committed.
+fn committed(meta: &Rc<Meta>, core: &mut Core, id: PairId) {
+    if let Some(keeper) = core.pairs.keeper(id) {
+        let actions = keeper.committed(since(meta.env.now()));
+        perform(meta, core, id, actions);
+    }
+}
+
 /// A new pair is in the journal.
 fn added(meta: &Rc<Meta>, core: &mut Core, pair: PairId) {
     if core.pairs.by_id.contains_key(&pair) {
@@ -119,6 +134,7 @@ fn added(meta: &Rc<Meta>, core: &mut Core, pair: PairId) {
         return;
     };
     core.pairs.insert(state, meta.env.now());
+    committed(meta, core, pair);
     let slots = core.pairs.joining.remove(&pair).unwrap_or_default();
     for member in MEMBERS {
         if let Some(number) = slots[member.index()] {
@@ -248,6 +264,7 @@ fn register(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number
         store: StoreKey::of(&link.request.store_id),
         was_serving: link.request.was_serving,
         disk: Disk::from_proto(link.request.disk),
+        forgot: link.request.forgot,
     };
     let Some(keeper) = &mut pair.keeper else {
         return;
@@ -311,6 +328,9 @@ fn journal(meta: &Rc<Meta>, core: &mut Core, id: PairId, state: PairState, why: 
         return;
     }
     tracing::info!(%state, why, "pair changes");
+    if state.forgot == state.epoch {
+        tracing::warn!(%state, "a power cut may have taken what was not synced: nobody else has it");
+    }
     core.metrics.pair_changes.inc();
     let entry = proto::SetPairState {
         state: Some(state.to_proto()),

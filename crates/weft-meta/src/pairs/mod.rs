@@ -10,7 +10,7 @@ mod view;
 
 pub(crate) use following::{follow, on_attend, on_follow};
 pub(crate) use keeping::{
-    on_beat, on_recovered, on_register, on_replace, on_suspect, removed, run_clock,
+    inherited, on_beat, on_recovered, on_register, on_replace, on_suspect, removed, run_clock,
 };
 
 use crate::MetaError;

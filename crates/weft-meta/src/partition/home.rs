@@ -619,12 +619,19 @@ async fn finish(meta: Rc<Meta>, id: TransactionId, others: BTreeSet<GroupId>, do
     join_all(told).await;
 }
 
-/// Goes on with what earlier reigns had decided, and others may not have heard.
+/// Goes on with what earlier reigns had decided, and others may not have heard. The last one may have had a decision in
+/// its journal that nobody has committed yet: they hear of it when it is.
 pub(crate) fn finish_decided(meta: &Rc<Meta>, core: &mut Core) {
-    for (id, others) in core.state.decided() {
+    let newest = core.commits.newest();
+    let decided: Vec<_> = core.state.decided().collect();
+    for (id, others) in decided {
         core.running.tells(id, meta.env.now());
         let others = others.into_iter().collect();
-        meta.spawn("finish", finish(meta.clone(), id, others, true));
+        meta.when_committed(core, newest, move |meta, _, result| {
+            if result.is_ok() {
+                meta.spawn("finish", finish(meta.clone(), id, others, true));
+            }
+        });
     }
 }
 

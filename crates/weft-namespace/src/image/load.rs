@@ -28,8 +28,7 @@ use weft_wire::proto::file_lock::Kind;
 use weft_wire::proto::image_record::Record;
 use weft_wire::proto::job::What;
 use weft_wire::proto::{
-    self, Durability, FileKind, ImagePart, ImageRecord, ImageSession, OpReply, PairState, Policy,
-    Protocol,
+    self, Durability, FileKind, ImagePart, ImageRecord, ImageSession, PairState, Policy, Protocol,
 };
 
 /// No counter comes here in the lifetime of a name space, so that counting on never overflows.
@@ -426,6 +425,7 @@ impl Loader {
         session.keep_ms = record.keep_ms;
         session.term_ms = record.term_ms;
         session.is_ended = record.is_ended;
+        session.only_moves = record.only_moves;
         demand!(
             self.state.sessions.insert(id, session).is_none(),
             "session {id} twice"
@@ -449,9 +449,8 @@ impl Loader {
             session.answered(operation).is_none(),
             "two replies to operation {operation} of session {id}"
         );
-        OpReply::decode(&record.reply[..]).map_err(|error| format!("a reply: {error}"))?;
-        session.restore_reply(operation, record.reply[..].into());
-        Ok(())
+        let restored = session.restore_reply(operation, &record.reply);
+        restored.map_err(|error| Wrong::from(format!("a reply: {error}")))
     }
 
     fn shape(&mut self, record: proto::ImageShape) -> Result<(), Wrong> {

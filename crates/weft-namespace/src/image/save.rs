@@ -123,6 +123,7 @@ fn sessions(state: &State) -> impl Iterator<Item = Record> + '_ {
             keep_ms: session.keep_ms,
             term_ms: session.term_ms,
             is_ended: session.is_ended,
+            only_moves: session.only_moves,
         });
         let replies = session.replies().map(|(operation, reply)| {
             Record::Reply(ImageReply {

@@ -184,6 +184,7 @@ pub(super) fn commit(
             }
             Ok(OpReply {
                 parent: state.attr(Ino(op.parent)),
+                cut: truncate,
                 ..state.file_reply(ino)
             })
         }

@@ -17,6 +17,7 @@ pub(super) fn apply(
     let mut new = Session::new(&op.name);
     new.keep_ms = op.keep_ms;
     new.term_ms = op.term_ms;
+    new.only_moves = op.only_moves;
     state.sessions.insert(SessionId(session), new);
     Ok(OpReply {
         session,

@@ -5,7 +5,7 @@ use crate::access::{self, SET_GID, SET_UID, WRITE};
 use crate::errno::Errno;
 use crate::inode::{Body, Inode, Stamp};
 use crate::state::{Context, State};
-use weft_types::{BLOCK_BYTES, FILE_BYTES_MAX, Ino};
+use weft_types::{BLOCK_BYTES, FILE_BYTES_MAX, Ino, Operation};
 use weft_wire::proto::{self, OpReply};
 
 pub(crate) enum Plan {
@@ -24,6 +24,8 @@ pub(crate) enum Plan {
     },
     /// The file was read at this time.
     Read { atime: Stamp },
+    /// Owed of what was cut away since.
+    Nothing,
 }
 
 pub(super) fn check(state: &State, ctx: &Context, op: &proto::Setattr) -> Result<Plan, Errno> {
@@ -99,6 +101,10 @@ fn check_owed(
     }
     if op.size.is_some_and(|size| size > FILE_BYTES_MAX) {
         return Err(Errno::EFBIG);
+    }
+    let heard_below = op.heard_below.map(Operation);
+    if heard_below.is_some_and(|below| state.has_cut_since(Ino(op.ino), ctx.session, below)) {
+        return Ok(Plan::Nothing);
     }
     Ok(Plan::Owed { atime, mtime })
 }
@@ -190,7 +196,7 @@ fn check_times(ctx: &Context, op: &proto::Setattr, inode: &Inode) -> Result<(), 
 /// reading.
 pub(super) fn touches(ino: Ino, plan: &Plan) -> Vec<Touch> {
     match plan {
-        Plan::Read { .. } => Vec::new(),
+        Plan::Read { .. } | Plan::Nothing => Vec::new(),
         Plan::Set { .. } | Plan::Owed { .. } => vec![Touch::change(ino)],
     }
 }
@@ -209,6 +215,7 @@ pub(super) fn commit(
             }
         }
         Plan::Owed { atime, mtime } => owe(state, ctx, op, atime, mtime),
+        Plan::Nothing => {}
         Plan::Set {
             mode,
             uid,

@@ -129,6 +129,27 @@ fn image(state: &State) -> Vec<Vec<u8>> {
     records
 }
 
+/// As whoever begins with its image has it.
+pub fn read_again(state: &State) -> State {
+    forged(&image(state), |_| ()).unwrap()
+}
+
+#[test]
+fn a_session_that_only_moves_files_is_known_for_that_in_an_image() {
+    let mut w = World::new();
+    let [mover, other] = [true, false].map(|only_moves| {
+        let open = OpenSession {
+            name: "mover".into(),
+            only_moves,
+            ..OpenSession::default()
+        };
+        SessionId(w.service(Op::OpenSession(open)).session)
+    });
+    for state in [&w.state, &read_again(&w.state)] {
+        assert!(state.only_moves(mover) && !state.only_moves(other));
+    }
+}
+
 #[test]
 fn an_image_reads_back_as_the_same_state() {
     let mut w = full();

@@ -36,6 +36,7 @@ impl Gateways {
                 name: "gateway".into(),
                 keep_ms: 45_000,
                 term_ms: 1_500,
+                ..OpenSession::default()
             };
             w.service(Op::OpenSession(open)).session
         });

@@ -301,3 +301,42 @@ fn a_vanished_writers_size_is_settled() {
     w.service(settled(f, 5000));
     assert_eq!(w.attr(f).size, 100);
 }
+
+#[test]
+fn what_is_owed_of_before_a_cut_that_its_session_has_not_heard_of_counts_for_nothing() {
+    for (heard_below, size) in [(Some(5), 0), (Some(6), 100), (None, 100), (Some(9), 100)] {
+        let mut w = World::new();
+        let f = w.file(&root(), ROOT_INO, "f", 0o644);
+        w.ok(&root(), write_lease(f));
+        w.ok(&root(), wrote(f, 100));
+        // The name is all that the session knows of the file that it cuts.
+        let create = Create {
+            truncate: true,
+            exclusive: false,
+            ..create(ROOT_INO, "f", FileKind::Regular, 0o644)
+        };
+        let cuts = Entry {
+            session: w.session,
+            operation: 5,
+            acknowledged_below: 5,
+            cred: Some(root()),
+            time: Some(time(7)),
+            op: Some(proto::Op {
+                op: Some(Op::Create(create)),
+            }),
+            ..Entry::default()
+        };
+        assert!(w.state.apply(&cuts).cut);
+        assert_eq!(w.state.file_size(f), 0);
+        // A server that begins with an image knows it, too.
+        w.state = images::read_again(&w.state);
+        let owed = Setattr {
+            size: Some(100),
+            owed: true,
+            heard_below,
+            ..setattr(f)
+        };
+        w.ok(&root(), Op::Setattr(owed));
+        assert_eq!(w.state.file_size(f), size, "{heard_below:?}");
+    }
+}

@@ -17,6 +17,7 @@ use std::time::Duration;
 use weft_client::{Client, Cred};
 use weft_pair::{Mode, PairState};
 use weft_types::{Epoch, ROOT_INO};
+use weft_wire::proto::Durability;
 
 /// The cluster's id.
 pub(crate) const CLUSTER: &str = "sim";
@@ -105,6 +106,8 @@ pub struct Cluster {
     /// When each began.
     begun: RefCell<Vec<u64>>,
     killed: RefCell<Vec<Killed>>,
+    /// Some files have been laid so that an fsync does not have them on disks.
+    pub(super) keeps_in_memory: Cell<bool>,
     /// Operations that each client still has to do.
     left: RefCell<Vec<Rc<Cell<usize>>>>,
     /// Dead clients whose sessions may still be open.
@@ -169,6 +172,7 @@ impl Cluster {
             lives: RefCell::new(vec![0; shape.clients as usize]),
             begun: RefCell::new(vec![0; shape.clients as usize]),
             killed: RefCell::default(),
+            keeps_in_memory: Cell::new(shape.policy.durability() == Durability::Memory),
             left: RefCell::new(
                 (0..shape.clients)
                     .map(|_| Rc::new(Cell::new(shape.operations)))
@@ -472,9 +476,13 @@ impl Cluster {
         }
     }
 
-    /// Writes down what clients that were killed would have been told had they asked: that bytes were lost, as their
-    /// logs say.
+    /// Writes down what clients would be told had they asked, as logs say: what a power cut may have taken, and that
+    /// bytes of a client that was killed were lost.
     pub(super) fn note_untold(&self, lines: &[LogLine]) {
+        for at in losses_named::forgotten(lines) {
+            let in_memory = self.keeps_in_memory.get();
+            self.shared.history.forgotten(at, in_memory);
+        }
         for killed in self.killed.borrow().iter() {
             let own =
                 |line: &&LogLine| line.node == killed.node && killed.within.contains(&line.nanos);

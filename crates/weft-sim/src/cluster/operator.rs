@@ -142,6 +142,9 @@ impl Operator {
                     protocol: self.any_of(&PROTOCOLS) as i32,
                     durability: self.any_of(&DURABILITIES) as i32,
                 };
+                if policy.durability() == Durability::Memory {
+                    self.cluster.keeps_in_memory.set(true);
+                }
                 What::Relay(RelayTree {
                     root: ROOT_INO.0,
                     policy: Some(policy),

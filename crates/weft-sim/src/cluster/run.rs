@@ -325,7 +325,7 @@ fn scenario(
     let (errors, told) = match &happened {
         Some(happened) => {
             let faults: BTreeSet<Kind> = happened.iter().map(|fault| fault.kind).collect();
-            let lost = invariants::losses_named::named(&grave);
+            let lost = invariants::losses_named::Lost::of(&grave);
             (
                 invariants::errors_are_errnos::check(&records, &errors, happened, &lost, patience),
                 invariants::no_unexpected_logs::check(&grave, &faults),

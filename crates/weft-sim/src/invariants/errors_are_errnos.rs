@@ -3,6 +3,7 @@
 //! ([`super::reads_linearize`]); this holds also where the oracle could not decide, and for what it
 //! takes as it comes (EIO, ENOSPC).
 
+use super::losses_named::Lost;
 use crate::cluster::faults::{Happened, Kind};
 use crate::oracle::history::{ErrorSeen, Op, Outcome, Record, Reply};
 use std::time::Duration;
@@ -31,7 +32,7 @@ const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
 /// A client's clock may go faster than the world's by one part in this many.
 const CLOCKS_DIFFER: u32 = 1_000;
 
-/// Judges all errors of a run. `lost`: the inodes of which something was named as lost, and when.
+/// Judges all errors of a run. `lost`: what logs say was lost.
 /// `patience`: a client's, before it gives up.
 ///
 /// # Errors
@@ -40,7 +41,7 @@ pub fn check(
     records: &[Record],
     errors: &[ErrorSeen],
     happened: &[Happened],
-    lost: &[(u64, u64)],
+    lost: &Lost,
     patience: Duration,
 ) -> Result<(), String> {
     errors.iter().try_for_each(|error| {
@@ -55,7 +56,7 @@ fn judge(
     record: &Record,
     error: &ErrorSeen,
     happened: &[Happened],
-    lost: &[(u64, u64)],
+    lost: &Lost,
     patience: Duration,
 ) -> Result<(), &'static str> {
     let before = |kinds: &[Kind]| {
@@ -75,12 +76,15 @@ fn judge(
                 Op::Copy { source, .. } => Some(source),
                 _ => None,
             };
-            let is_lost = lost.iter().any(|(ino, at)| {
+            let is_forgotten =
+                record.op.writes_data() && lost.forgotten.iter().any(|at| *at <= error.at);
+            let is_lost = lost.named.iter().any(|(ino, at)| {
                 let reads = record.op.inode() == Some(*ino) || source == Some(*ino);
                 reads && *at <= error.at
             });
             let no_disk_left = before(&[Kind::DiskDies]) && before(OUT_OF_REACH);
             let disk_fails = before(DISK_FAILS) || no_disk_left;
+            let is_lost = is_lost || is_forgotten;
             if is_lost || lost_session || disk_fails || before(REFUSALS) || gave_up || is_gone {
                 Ok(())
             } else {
@@ -215,7 +219,7 @@ mod tests {
             &history.records(),
             &history.errors(),
             happened,
-            &[],
+            &Lost::default(),
             PATIENCE,
         )
     }
@@ -290,7 +294,7 @@ mod tests {
             history.note_error(number, &Reply::Error(libc::EIO), at * SECOND);
             let errors = history.errors();
             let last = &errors[errors.len() - 1..];
-            let judged = check(&history.records(), last, &[], &[], PATIENCE);
+            let judged = check(&history.records(), last, &[], &Lost::default(), PATIENCE);
             assert_eq!(judged.is_ok(), explained, "after {at} s");
         }
         // A read has nothing to do with what was written.
@@ -305,13 +309,32 @@ mod tests {
         let errors = history.errors();
         let last = &errors[errors.len() - 1..];
         let lost = |ino, seconds| {
-            let named = [(ino, seconds * SECOND)];
-            check(&history.records(), last, &[], &named, PATIENCE)
+            let lost = Lost {
+                named: vec![(ino, seconds * SECOND)],
+                ..Lost::default()
+            };
+            check(&history.records(), last, &[], &lost, PATIENCE)
         };
-        assert!(check(&history.records(), last, &[], &[], PATIENCE).is_err());
+        assert!(check(&history.records(), last, &[], &Lost::default(), PATIENCE).is_err());
         assert!(lost(2, 71).is_ok());
         assert!(lost(3, 71).is_err(), "of another file");
         assert!(lost(2, 73).is_err(), "named too late");
+        // A power cut has taken what was written: the read may not be told, an fsync may.
+        let forgotten = Lost {
+            forgotten: vec![71 * SECOND],
+            ..Lost::default()
+        };
+        assert!(check(&history.records(), last, &[], &forgotten, PATIENCE).is_err());
+        let history = History::default();
+        let number = history.begin(1, fsync(), 69 * SECOND);
+        for (at, explained) in [(70, false), (72, true)] {
+            history.end(number, Outcome::Unknown { until: 99 * SECOND }, at * SECOND);
+            history.note_error(number, &Reply::Error(libc::EIO), at * SECOND);
+            let errors = history.errors();
+            let last = &errors[errors.len() - 1..];
+            let judged = check(&history.records(), last, &[], &forgotten, PATIENCE);
+            assert_eq!(judged.is_ok(), explained, "at {at} s");
+        }
     }
 
     #[test]
@@ -326,14 +349,41 @@ mod tests {
         history.note_error(number, &Reply::Error(libc::EIO), 2 * SECOND);
         let errors = history.errors();
         let died = [fault(Kind::MetaKill, 1)];
-        assert!(check(&history.records(), &errors, &died, &[], PATIENCE).is_err());
+        assert!(
+            check(
+                &history.records(),
+                &errors,
+                &died,
+                &Lost::default(),
+                PATIENCE
+            )
+            .is_err()
+        );
         let list = history.begin(9, Op::List { dir: 1 }, 3 * SECOND);
         let there = |ino| Reply::Listing(vec![(b"a".to_vec(), ino, FileKind::File)]);
         history.end(list, Outcome::Known(there(2)), 4 * SECOND);
-        assert!(check(&history.records(), &errors, &died, &[], PATIENCE).is_err());
+        assert!(
+            check(
+                &history.records(),
+                &errors,
+                &died,
+                &Lost::default(),
+                PATIENCE
+            )
+            .is_err()
+        );
         history.end(list, Outcome::Known(there(3)), 4 * SECOND);
-        assert!(check(&history.records(), &errors, &died, &[], PATIENCE).is_ok());
-        assert!(check(&history.records(), &errors, &[], &[], PATIENCE).is_err());
+        assert!(
+            check(
+                &history.records(),
+                &errors,
+                &died,
+                &Lost::default(),
+                PATIENCE
+            )
+            .is_ok()
+        );
+        assert!(check(&history.records(), &errors, &[], &Lost::default(), PATIENCE).is_err());
     }
 
     #[test]
@@ -349,7 +399,7 @@ mod tests {
             numbers.push(number);
         }
         let (records, errors) = (history.records(), history.errors());
-        assert!(check(&records, &errors[..1], &[], &[], PATIENCE).is_ok());
-        assert!(check(&records, &errors[1..], &[], &[], PATIENCE).is_err());
+        assert!(check(&records, &errors[..1], &[], &Lost::default(), PATIENCE).is_ok());
+        assert!(check(&records, &errors[1..], &[], &Lost::default(), PATIENCE).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Nothing is logged as odd (WARN) or for someone to look at (ERROR) that the faults of the run do not
 //! explain; in a calm run nothing at all. A line that cries wolf would teach operators to look away.
 
+use super::losses_named::MAY_BE_FORGOTTEN;
 use crate::LogLine;
 use crate::cluster::faults::Kind;
 use std::collections::BTreeSet;
@@ -123,6 +124,9 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
         "the twin is back, but may have lost what it had alone",
         &[Kind::DataPower],
     ),
+    // Of a pair whose other member was away.
+    (MAY_BE_FORGOTTEN, &[Kind::DataPower]),
+    ("written bytes may be lost", &[Kind::DataPower]),
     ("what was lost cannot be taken back", DISKS),
     ("what was lost cannot be taken back", BAD_BLOCKS),
     // A power cut left records out of order; everything is compared then.
@@ -160,6 +164,8 @@ const NOT_MOVED_FOR: &[(&str, &[&[Kind]])] = &[
 /// What the servers of a pair are to say that the run's operator has drained, until it lets them in again.
 const REFUSES: &str = "the metadata service refuses this server";
 const REMOVED: &str = "was drained and removed";
+/// What one with a new store is told while the end of the process before it has not been heard of.
+const REPLACED_SOON: &str = "another process with another store serves";
 
 /// Judges the grave lines of a run by the faults that it had.
 ///
@@ -184,6 +190,9 @@ pub fn check(lines: &[LogLine], faults: &BTreeSet<Kind>) -> Result<(), String> {
 
 fn is_explained(line: &LogLine, faults: &BTreeSet<Kind>) -> bool {
     if line.message.starts_with(REFUSES) && line.text.contains(REMOVED) {
+        return true;
+    }
+    if line.text.contains(REPLACED_SOON) && faults.contains(&Kind::Wipe) {
         return true;
     }
     if line.message.starts_with(NOT_MOVED) {

@@ -545,6 +545,7 @@ pub struct History(
     Rc<RefCell<Vec<ErrorSeen>>>,
     Rc<RefCell<BTreeSet<ClientId>>>,
     Rc<RefCell<BTreeSet<(ClientId, u64)>>>,
+    Rc<RefCell<BTreeMap<u64, bool>>>,
 );
 
 /// An operation that ended with an errno.
@@ -725,6 +726,12 @@ impl History {
         self.3.borrow_mut().insert((client, ino));
     }
 
+    /// What nobody had synced by then may have been lost. Who syncs it later is told. With `synced`, what was synced as
+    /// well: it was in memory that files were kept.
+    pub fn forgotten(&self, at: u64, synced: bool) {
+        self.4.borrow_mut().insert(at, synced);
+    }
+
     /// All errors, in the order in which they were told.
     pub fn errors(&self) -> Vec<ErrorSeen> {
         self.1.borrow().clone()
@@ -737,7 +744,23 @@ impl History {
         bound_unknown_changes(&mut records);
         note_undisturbed(&mut records);
         let mut unsynced: BTreeMap<(ClientId, u64), Vec<usize>> = BTreeMap::new();
-        for number in 0..records.len() {
+        let mut synced: Vec<usize> = Vec::new();
+        let mut forgotten = self.4.borrow().clone();
+        for number in 0..=records.len() {
+            let now = records.get(number).map_or(u64::MAX, |it| it.invoked);
+            while let Some(first) = forgotten.first_entry().filter(|at| *at.key() < now) {
+                let synced = match first.remove() {
+                    true => std::mem::take(&mut synced),
+                    false => Vec::new(),
+                };
+                let unsynced = std::mem::take(&mut unsynced).into_values().flatten();
+                for write in unsynced.chain(synced) {
+                    records[write].lost_perhaps = true;
+                }
+            }
+            if number == records.len() {
+                break;
+            }
             let record = &records[number];
             if let (Op::SyncsAll, Outcome::Partly) = (&record.op, &record.outcome) {
                 // Of which files, it was not told.
@@ -771,8 +794,8 @@ impl History {
                         records[write].lost_perhaps = true;
                     }
                 }
-                (Op::Fsync { .. }, _) => writes.clear(),
-                (Op::Write { sync: true, .. }, _) => {}
+                (Op::Fsync { .. }, _) => synced.append(writes),
+                (Op::Write { sync: true, .. }, _) => synced.push(number),
                 _ => writes.push(number),
             }
         }

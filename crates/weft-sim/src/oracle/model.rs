@@ -658,8 +658,8 @@ impl State {
                 let content = &mut next.edit(id).content;
                 let range = *offset..offset + length;
                 match reply {
-                    Some(_) => content.punch(client, range),
-                    None => content.maybe_punch(client, range),
+                    Some(_) if !record.lost_perhaps => content.punch(client, range),
+                    _ => content.maybe_punch(client, range),
                 }
                 done(reply, next)
             }

@@ -209,7 +209,7 @@ impl Cluster {
         };
         voters == members
             && self.meta_serves()
-            && (0..members).all(|member| self.is_intact(member))
+            && (0..members).all(|member| self.disk_is_whole(member))
             && (0..self.groups()).all(is_same)
     }
 
@@ -245,10 +245,12 @@ impl Cluster {
         Some(is_named)
     }
 
-    /// See [`weft_meta::Server::is_intact`]; false while it does not run, too.
-    fn is_intact(&self, member: usize) -> bool {
+    /// Its disk has all that it must have; false while it does not run, too.
+    fn disk_is_whole(&self, member: usize) -> bool {
         let server = self.meta_servers[member].borrow();
-        server.as_ref().is_some_and(weft_meta::Server::is_intact)
+        server
+            .as_ref()
+            .is_some_and(|server| server.is_intact() && server.has_stored_all())
     }
 
     /// Waits until all metadata servers are voters with one name space.

@@ -399,9 +399,9 @@ impl<'a> Faults<'a> {
         if takes_data && (!cluster.is_whole(pair) || trouble.disks > 0) {
             return None;
         }
-        // One that loses its memory while the service does not hear the other is made the only one after a while, and
-        // what nobody had synced is lost with it (docs/protocols/pairs.md, "States").
-        if kind == Kind::DataPower && self.is_unheard(pair, 1 - member) {
+        // One that loses its disk in the moment in which it is made the only one, since the service does not hear the
+        // other, has taken all that there was with it.
+        if kind == Kind::Wipe && self.is_unheard(pair, 1 - member) {
             return None;
         }
         match kind {
