@@ -494,7 +494,7 @@ impl Core {
                     if need.mode < Mode::Write || is_trimmed {
                         return Ok(begun);
                     }
-                    self.trim(node).await?;
+                    self.trim(node, &begun).await?;
                 }
             }
         }
@@ -588,8 +588,9 @@ impl Core {
         Ok(!reply.leases.is_empty())
     }
 
-    /// Drops remains of a shorter size from the objects. The caller holds a WRITE use.
-    async fn trim(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+    /// Drops remains of a shorter size from the objects, under a WRITE use of the caller's. They are still there if that is
+    /// lost.
+    async fn trim(self: &Rc<Self>, node: &Rc<Node>, begun: &Use) -> Result<()> {
         struct Trimming<'a>(&'a Node);
         impl Drop for Trimming<'_> {
             fn drop(&mut self) {
@@ -618,6 +619,10 @@ impl Core {
                 || self.make_stable(node.ino, &layout, &sent).await?;
             if is_stable {
                 break;
+            }
+            if begun.is_lost() {
+                // Others may have written there since.
+                return Ok(());
             }
         }
         // Before anything is written: whoever trims again would take that away.
@@ -661,7 +666,7 @@ impl Core {
         });
         let synced = futures_util::future::join_all(syncs).await;
         synced.into_iter().collect::<Result<()>>()?;
-        Ok(unstable.forgotten_by(pairs, &self.pairs).is_none())
+        Ok(!unstable.is_forgotten(&self.pairs))
     }
 
     /// Cuts all objects of a file to what a file of `size` bytes has.

@@ -229,9 +229,7 @@ impl Core {
         if let Some(layout) = layout {
             let kept = match layout.durability {
                 Durability::Disk => self.make_stable(node.ino, &layout, &unstable).await,
-                _ => Ok(unstable
-                    .forgotten_by(layout.map.pairs(), &self.pairs)
-                    .is_none()),
+                _ => Ok(!unstable.is_forgotten(&self.pairs)),
             };
             match kept {
                 Ok(true) => {}

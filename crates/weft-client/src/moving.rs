@@ -53,6 +53,9 @@ struct Copying<'a> {
     node: &'a Rc<Node>,
     source: FileLayout,
     target: Rc<FileLayout>,
+    /// Under which the copy was begun, and with which it is dropped: data servers refuse what comes later, but only of this
+    /// one.
+    session: u64,
     /// The first pass has begun; before, nothing has been written to the target's objects.
     is_begun: bool,
     /// The longest that the file was when a part of it was copied.
@@ -136,8 +139,8 @@ impl Core {
         });
         let with = self.session_of(node.ino);
         let begun = with.change(self, root_cred(), begin, false).await;
-        let target = match begun {
-            Ok((reply, _)) => reply.reply.and_then(|reply| reply.layout),
+        let (target, session) = match begun {
+            Ok((reply, link)) => (reply.reply.and_then(|reply| reply.layout), link.session),
             // It lies so.
             Err(Errno(libc::EALREADY)) => return Ok(Moved::default()),
             Err(errno) => return Err(doubted(errno)),
@@ -145,8 +148,7 @@ impl Core {
         let target = target.as_ref().and_then(FileLayout::decode);
         let target = Rc::new(target.ok_or(Errno(libc::EIO))?);
         let generation = target.generation;
-        let session = with.id();
-        let copied = self.copy_and_commit(node, target).await;
+        let copied = self.copy_and_commit(node, target, session).await;
         // What may still be on its way the session's end keeps out.
         let is_over = |errno: &Errno| *errno != IN_DOUBT && with.id() == session;
         if copied.as_ref().is_err_and(is_over) {
@@ -199,6 +201,7 @@ impl Core {
         self: &Rc<Self>,
         node: &Rc<Node>,
         target: Rc<FileLayout>,
+        session: u64,
     ) -> Result<Moved> {
         let source = {
             let begun = self.begin(node, Mode::Read).await?;
@@ -211,6 +214,7 @@ impl Core {
             node,
             source,
             target,
+            session,
             is_begun: false,
             longest: 0,
             unstable: Unstable::default(),
@@ -326,6 +330,7 @@ impl Copying<'_> {
         if self.longest > held {
             // Shorter than it once was: what was copied beyond its end goes.
             let (core, ino) = (self.core, self.node.ino);
+            self.is_there()?;
             self.is_sent();
             let cut = core.truncate_objects(ino, &self.target, held).await;
             self.changed(cut)?;
@@ -354,6 +359,18 @@ impl Copying<'_> {
     /// Something is sent to the copy.
     fn is_sent(&mut self) {
         self.unstable.join(self.core.sent_to(&self.target));
+    }
+
+    /// The copy is still there: what is sent to it now is refused if it is dropped meanwhile.
+    ///
+    /// # Errors
+    /// EIO: its session is over, and has perhaps been followed by another.
+    fn is_there(&self) -> Result<()> {
+        let session = self.core.session_of(self.node.ino).id();
+        match session == self.session {
+            true => Ok(()),
+            false => Err(Errno(libc::EIO)),
+        }
     }
 
     fn object(&self, layout: &FileLayout, index: usize) -> Object {
@@ -402,6 +419,7 @@ impl Copying<'_> {
     /// Copies a run of blocks.
     async fn copy(&self, run: Range<u64>) -> Result<u64> {
         let parts = self.core.read_range(self.node, run.start, run.end).await?;
+        self.is_there()?;
         let mut parts = Cutter::new(parts);
         let limit = u64::from(self.core.settings.piece_bytes);
         let mut writes = Vec::new();
@@ -435,6 +453,7 @@ impl Copying<'_> {
 
     /// Makes runs of blocks of the copy holes.
     async fn punch(&self, runs: &[Range<u64>]) -> Result<()> {
+        self.is_there()?;
         let mut holes: BTreeMap<usize, Vec<proto::Range>> = BTreeMap::new();
         for run in runs {
             for index in 0..self.target.map.pairs().len() {

@@ -26,13 +26,11 @@ impl Unstable {
         self.0.contains_key(&pair)
     }
 
-    /// One of these pairs that may have forgotten some of it.
-    pub fn forgotten_by(&self, layout: &[PairId], pairs: &Pairs) -> Option<PairId> {
-        let has_forgotten = |pair: &&PairId| {
-            let before = self.0.get(pair);
-            before.is_some_and(|before| pairs.forgot(**pair) > *before)
-        };
-        layout.iter().find(has_forgotten).copied()
+    /// A pair may have forgotten some of it. Also one from which the file has been moved since: what was copied was
+    /// perhaps what it had left.
+    pub fn is_forgotten(&self, pairs: &Pairs) -> bool {
+        let mut taken = self.0.iter();
+        taken.any(|(pair, before)| pairs.forgot(*pair) > *before)
     }
 }
 

@@ -63,6 +63,11 @@ pub(crate) async fn bring_back(
         node.ends.remember(object, epoch, ours);
         return Ok(false);
     }
+    // Somebody may be writing there, and the twin have done it first.
+    let now = node.store.length(object).await;
+    if now.map_err(|error| settle::of_store(node, error))? >= theirs {
+        return Ok(true);
+    }
     take(node, epoch, object, theirs).await
 }
 
@@ -143,6 +148,9 @@ async fn take(
 ) -> Result<bool, Unsettled> {
     let ours = node.store.length(object).await;
     let ours = ours.map_err(|error| settle::of_store(node, error))?;
+    if ours >= theirs {
+        return Ok(false);
+    }
     let first = u32::try_from(ours / REGION_BYTES).unwrap_or(u32::MAX);
     let mut regions = first..regions_of(theirs);
     let manner = Manner {
