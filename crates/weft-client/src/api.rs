@@ -135,6 +135,11 @@ impl Client {
         session.map_or(0, |session| session.id())
     }
 
+    /// Somebody has the inode open here.
+    pub fn is_open(&self, ino: u64) -> bool {
+        self.0.nodes.get(ino).is_some_and(|node| node.is_open())
+    }
+
     /// For how long leases are believed in if no renewal is answered from now on: of the session that ends first.
     pub fn believes_for(&self) -> Duration {
         let (first, others) = (self.0.first_session().clone(), self.0.sessions.others());

@@ -97,6 +97,10 @@ impl Face {
             self.departures().kept(ino);
             match self.client().keep_nameless(ino).await {
                 Ok(()) => {}
+                // Its bytes have gone with a session that had ended: to who has it open it is not an empty file.
+                Err(Errno(libc::ESTALE)) if self.client().is_open(ino) => {
+                    return Met::Unknown(Errno(libc::ESTALE));
+                }
                 Err(Errno(libc::ESTALE)) => return Met::Gone(ino),
                 Err(errno) => return Met::Unknown(errno),
             }
