@@ -299,7 +299,7 @@ impl Core {
     pub(crate) fn owed_setattr(&self, ino: u64, attr: &crate::types::Attr, more: u64) -> Setattr {
         let session = self.sessions.with(self.group_of(ino));
         Setattr {
-            heard_below: session.map(|session| session.heard_below()),
+            unheard: session.map_or_else(Vec::new, |session| session.unheard()),
             ..owed_setattr(ino, attr, more)
         }
     }

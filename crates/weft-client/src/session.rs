@@ -557,6 +557,11 @@ impl Session {
         first.unwrap_or(self.next_operation.get())
     }
 
+    /// The changes of which this side does not have the answers.
+    pub fn unheard(&self) -> Vec<u64> {
+        self.unanswered.borrow().iter().copied().collect()
+    }
+
     /// Waits while too many changes are outstanding: one that waits for a lease of somebody's must
     /// not let the replies of all later ones pile up.
     async fn number_free(&self) {

@@ -288,10 +288,10 @@ impl State {
         session.is_some_and(|session| session.only_moves)
     }
 
-    /// The session has cut the file by an operation from this one on.
-    pub(crate) fn has_cut_since(&self, ino: Ino, session: SessionId, first: Operation) -> bool {
+    /// This operation of the session's has cut the file.
+    pub(crate) fn has_truncated(&self, session: SessionId, operation: Operation, ino: Ino) -> bool {
         let session = self.sessions.get(&session);
-        session.is_some_and(|session| session.has_cut_since(ino, first))
+        session.is_some_and(|session| session.has_truncated(operation, ino))
     }
 
     /// How large a file is, in bytes, as far as has been told. 0: there is no such file.

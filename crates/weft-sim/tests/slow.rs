@@ -12,7 +12,7 @@ use bytes::Bytes;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_client::{Client, CreateFlags, Cred, HandleId, OpenFlags, Policy, Settings};
+use weft_client::{Client, CreateFlags, Cred, HandleId, OpenFlags, Policy, SetAttr, Settings};
 use weft_rpc::{Connection, Local, Payload, Request};
 use weft_sim::cluster::builder::{Cluster, Shape};
 use weft_sim::{DiskFaults, Logs, Pace, World};
@@ -290,6 +290,58 @@ fn who_writes_back_slowly_keeps_its_session_and_what_it_has_written() {
         let took = world.now() - began;
         assert!(took > 2 * SESSION_TERM, "not slow: {took:?}");
         assert_eq!(one.fsync(first, false).await, Ok(()));
+    });
+}
+
+#[test]
+fn what_is_written_after_a_cut_counts_though_an_earlier_change_is_not_answered() {
+    let world = World::new(1);
+    world.set_limit(600 * SECOND);
+    world.clone().block_on(async move {
+        let cluster = cluster(&world, true).await;
+        let clients = [
+            client(&cluster, "one").await,
+            client(&cluster, "other").await,
+        ];
+        let [one, other] = &clients;
+        let (busy, _) = create(other, b"busy", false).await;
+        let (ino, _) = create(one, b"file", false).await;
+        let cred = Cred::default();
+        let changing = async {
+            let set = SetAttr {
+                mode: Some(0o600),
+                ..SetAttr::default()
+            };
+            one.setattr(&cred, busy, set, None).await.unwrap();
+            world.now()
+        };
+        let cutting = async {
+            // What the change needs to know comes late.
+            world.node("other").pause();
+            world.sleep(SECOND / 10).await;
+            let flags = CreateFlags {
+                exclusive: false,
+                open: OpenFlags {
+                    write: true,
+                    truncate: true,
+                    ..OpenFlags::default()
+                },
+            };
+            let cut = one.create(&cred, one.root(), b"file", 0o644, flags);
+            let (known, handle) = cut.await.unwrap();
+            assert_eq!(known.attr.ino, ino);
+            let written = Bytes::from(vec![1; 100]);
+            one.write(handle, 0, written, false).await.unwrap();
+            one.fsync(handle, false).await.unwrap();
+            let third = client(&cluster, "third").await;
+            let size = third.getattr(ino).await.unwrap().attr.size;
+            let until = world.now();
+            world.node("other").resume();
+            (size, until)
+        };
+        let (changed, (size, until)) = futures_util::future::join(changing, cutting).await;
+        assert!(changed > until, "nothing was left unanswered");
+        assert_eq!(size, 100);
     });
 }
 

@@ -102,8 +102,8 @@ fn check_owed(
     if op.size.is_some_and(|size| size > FILE_BYTES_MAX) {
         return Err(Errno::EFBIG);
     }
-    let heard_below = op.heard_below.map(Operation);
-    if heard_below.is_some_and(|below| state.has_cut_since(Ino(op.ino), ctx.session, below)) {
+    let mut unheard = op.unheard.iter().copied().map(Operation);
+    if unheard.any(|change| state.has_truncated(ctx.session, change, Ino(op.ino))) {
         return Ok(Plan::Nothing);
     }
     Ok(Plan::Owed { atime, mtime })
