@@ -738,10 +738,10 @@ impl Core {
                 .shape(self, object, layout.protocol, None, vec![hole])
         });
         // A pair that refuses leaves what waits, which is written over whatever others have made of it.
-        for result in futures_util::future::join_all(shapes).await {
-            result?;
-        }
+        let shaped = futures_util::future::join_all(shapes).await;
+        // Also if some of it failed: the rest is done.
         node.state.borrow_mut().unstable.join(sent);
+        shaped.into_iter().collect::<Result<()>>()?;
         kept_back.make_void().await;
         // The hole is there, whoever can say now what it is worth.
         match self.allocated(node, &layout).await {

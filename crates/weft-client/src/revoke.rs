@@ -294,8 +294,8 @@ impl Core {
         Some(self.owed_setattr(node.ino, &attr, more))
     }
 
-    /// Size and times as one that writes tells them, beside how much of what this client has changed it knows the
-    /// outcome of: a file may have been cut by a name that was not known to be its.
+    /// Size and times as one that writes tells them, beside the changes of which this client does not know the outcome:
+    /// a file may have been cut by a name that was not known to be its.
     pub(crate) fn owed_setattr(&self, ino: u64, attr: &crate::types::Attr, more: u64) -> Setattr {
         let session = self.sessions.with(self.group_of(ino));
         Setattr {

@@ -193,7 +193,7 @@ impl Doubt {
                 return None;
             }
             request.epoch = link.epoch;
-            request.acknowledged_below = with.heard_below();
+            request.acknowledged_below = with.acknowledged_below();
             with.requests.set(with.requests.get() + 1);
             let answer = link.connection.call(&request, Payload::none()).await;
             if let Some(result) = with.judge::<ChangeRequest>(core, &link, answer).await {
@@ -510,7 +510,7 @@ impl Session {
                     }
                 }
                 request.epoch = link.epoch;
-                request.acknowledged_below = self.heard_below();
+                request.acknowledged_below = self.acknowledged_below();
                 self.requests.set(self.requests.get() + 1);
                 let answer = link.connection.call(&request, Payload::none()).await;
                 match self.judge::<ChangeRequest>(core, &link, answer).await {
@@ -551,8 +551,8 @@ impl Session {
         }
     }
 
-    /// The number below which this side has the answers of all changes.
-    pub fn heard_below(&self) -> u64 {
+    /// Below which this side has the answers of all changes.
+    fn acknowledged_below(&self) -> u64 {
         let first = self.unanswered.borrow().first().copied();
         first.unwrap_or(self.next_operation.get())
     }

@@ -10,6 +10,7 @@ use crate::listed;
 use crate::losses;
 use crate::server::{Node, Progress, from_name, to_name};
 use crate::settle::{self, Unsettled};
+use crate::write::TWIN_SYNCS;
 use futures_util::stream::{self, StreamExt};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -29,8 +30,6 @@ const RATE_EVERY: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Objects that the twin is to make stable are gathered up to so many.
 const UNSTABLE_MAX: usize = 256;
-/// Objects that it makes stable at a time.
-const TWIN_SYNCS: usize = 16;
 /// Wait before something that was interrupted is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
 

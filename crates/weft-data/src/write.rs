@@ -34,7 +34,7 @@ const TWIN_NOT_READY: Duration = Duration::from_millis(10);
 /// A change that comes upon bad blocks is tried so often once they were healed.
 pub(crate) const HEALS: u32 = 3;
 /// Objects that the twin makes stable at the same time, at this member's word.
-const TWIN_SYNCS: usize = 16;
+pub(crate) const TWIN_SYNCS: usize = 16;
 
 /// A change of one object.
 pub(crate) enum Change {

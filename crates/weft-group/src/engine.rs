@@ -269,8 +269,8 @@ pub struct Engine {
     pub(crate) matched: Sn,
     /// Up to where that one has said that all is committed.
     pub(crate) told: Sn,
-    /// An active has said that it has nothing of what follows this journal any more: the first batch of which an image
-    /// would do. None again once another one has: what the journal takes then is not to be thrown away for an image.
+    /// Whoever leads, or has the greatest journal, has nothing of what follows this one any more: the first batch of which
+    /// an image would do. None again once another one has: what the journal takes then is not to be thrown away for an image.
     pub(crate) wants_image: Option<Sn>,
     pub(crate) part: Part,
     outputs: Vec<Output>,

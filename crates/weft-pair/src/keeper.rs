@@ -17,8 +17,8 @@
 //! - a member whose store is not the one that the pair knows is never made a server;
 //! - a state whose only copy is a member's that may have forgotten something says so ([`PairState::forgot`]).
 //!
-//! How to drive it: say [`Keeper::committed`] once what it began with is; answer a registration when [`Action::Welcome`] says so, a beat at once, both
-//! with [`Keeper::state_for`]; call [`Keeper::tick`] at [`Keeper::wake_at`].
+//! How to drive it: say [`Keeper::committed`] once what it began with is; answer a registration when
+//! [`Action::Welcome`] says so, a beat at once, both with [`Keeper::state_for`]; call [`Keeper::tick`] at [`Keeper::wake_at`].
 
 use crate::Now;
 use crate::state::{Disk, Mode, PairState, StoreKey};

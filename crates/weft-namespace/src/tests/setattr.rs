@@ -121,7 +121,7 @@ fn a_change_of_owner_clears_set_id() {
         uid: Some(9),
         ..setattr(f)
     };
-    w.ok(&root(), Op::Setattr(both.clone()));
+    w.ok(&root(), Op::Setattr(both));
     assert_eq!((w.attr(f).mode, w.attr(f).uid), (0o711, 9));
 }
 
@@ -170,11 +170,11 @@ fn times_now_need_writing_and_times_told_ownership() {
         assert_eq!(w.fails(&member, Op::Setattr(op.clone())), Errno::EPERM);
     }
     w.chmod(f, 0);
-    w.ok(&user(1), Op::Setattr(now.clone()));
-    let attr = w.ok(&user(1), Op::Setattr(told.clone())).attr.unwrap();
+    w.ok(&user(1), Op::Setattr(now));
+    let attr = w.ok(&user(1), Op::Setattr(told)).attr.unwrap();
     assert_eq!((attr.atime, attr.mtime), (Some(time(5)), Some(time(-6))));
     assert_eq!(attr.ctime, w.now());
-    w.ok(&user(1), Op::Setattr(mixed.clone()));
+    w.ok(&user(1), Op::Setattr(mixed));
     assert_eq!((w.attr(f).atime, w.attr(f).mtime), (Some(time(5)), w.now()));
     let bad = Setattr {
         atime: Some(Time {
@@ -183,7 +183,7 @@ fn times_now_need_writing_and_times_told_ownership() {
         }),
         ..setattr(f)
     };
-    assert_eq!(w.fails(&root(), Op::Setattr(bad.clone())), Errno::EINVAL);
+    assert_eq!(w.fails(&root(), Op::Setattr(bad)), Errno::EINVAL);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn who_writes_a_file_may_take_its_set_id_bits() {
             mode: Some(mode),
             ..setattr(ino)
         };
-        Op::Setattr(op.clone())
+        Op::Setattr(op)
     };
     // By name it is a chmod like any other.
     assert_eq!(w.fails(&user(2), chmod(f, 0o777)), Errno::EPERM);

@@ -224,7 +224,7 @@ fn a_writer_that_is_not_the_owner_cannot_choose_the_time() {
         mtime_now: true,
         ..op
     };
-    w.ok(&user(2), Op::Setattr(op.clone()));
+    w.ok(&user(2), Op::Setattr(op));
 }
 
 #[test]

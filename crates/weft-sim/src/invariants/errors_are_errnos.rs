@@ -349,41 +349,18 @@ mod tests {
         history.note_error(number, &Reply::Error(libc::EIO), 2 * SECOND);
         let errors = history.errors();
         let died = [fault(Kind::MetaKill, 1)];
-        assert!(
-            check(
-                &history.records(),
-                &errors,
-                &died,
-                &Lost::default(),
-                PATIENCE
-            )
-            .is_err()
-        );
+        let judged = |happened: &[Happened]| {
+            let lost = Lost::default();
+            check(&history.records(), &errors, happened, &lost, PATIENCE)
+        };
+        assert!(judged(&died).is_err());
         let list = history.begin(9, Op::List { dir: 1 }, 3 * SECOND);
         let there = |ino| Reply::Listing(vec![(b"a".to_vec(), ino, FileKind::File)]);
         history.end(list, Outcome::Known(there(2)), 4 * SECOND);
-        assert!(
-            check(
-                &history.records(),
-                &errors,
-                &died,
-                &Lost::default(),
-                PATIENCE
-            )
-            .is_err()
-        );
+        assert!(judged(&died).is_err());
         history.end(list, Outcome::Known(there(3)), 4 * SECOND);
-        assert!(
-            check(
-                &history.records(),
-                &errors,
-                &died,
-                &Lost::default(),
-                PATIENCE
-            )
-            .is_ok()
-        );
-        assert!(check(&history.records(), &errors, &[], &Lost::default(), PATIENCE).is_err());
+        assert!(judged(&died).is_ok());
+        assert!(judged(&[]).is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ const NAMED: &str = "lost with a data server and the client";
 /// What the metadata service says when the only copy of a pair is one that a power cut may have thinned.
 pub const MAY_BE_FORGOTTEN: &str = "a power cut may have taken what was not synced";
 
-/// How a data server says that nobody can be read a block of: after such a power cut its bytes and its checksum may not
+/// How a data server says that a block can be read from nobody: after such a power cut its bytes and its checksum may not
 /// be of one write.
 const TORN: [&str; 2] = [
     "blocks are bad and there is no other current copy",
