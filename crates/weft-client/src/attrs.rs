@@ -4,8 +4,8 @@ use crate::access;
 use crate::core::{Core, root_cred};
 use crate::held::KeptBack;
 use crate::leases::Mode;
-use crate::node::Node;
-use crate::session::{Link, Stopped};
+use crate::node::{Node, NodeState};
+use crate::session::{Link, Stopped, Unacknowledged};
 use crate::types::*;
 use bytes::Bytes;
 use std::rc::Rc;
@@ -219,8 +219,9 @@ impl Core {
         let cutting = self.begin_cutting(node).await?;
         // The lease is not in use while the server is asked: it may be asked back before that.
         let begun = self.begin_cut(node).await?;
-        let kept_back = self.keep_back(node, size..u64::MAX).await?;
+        let mut kept_back = self.keep_back(node, size..u64::MAX).await?;
         drop(begun);
+        kept_back.unacknowledged = Some(Unacknowledged::from_now(&self.session_of(node.ino)));
         let change = Setattr {
             ino: node.ino,
             size: Some(size),
@@ -287,9 +288,11 @@ impl Core {
             }
             state.lease.owns()
         };
+        match attr.size {
+            0 => self.was_emptied(node, &attr),
+            _ => self.was_cut(node, &attr),
+        }
         self.take_changed(link, &attr, granted);
-        self.was_cut(node, &attr);
-        node.state.borrow_mut().replaced |= attr.size == 0;
         kept_back.make_void().await;
         if owns && reply.trim_seq != 0 {
             // Under the lease and before any other write; if that fails, the next writer does it. (The
@@ -310,11 +313,10 @@ impl Core {
                 let wake = node.wake.notified();
                 let owes = {
                     let mut state = node.state.borrow_mut();
-                    let is_busy = state.cutting || state.buffer.telling;
+                    let is_busy = state.is_cut() || state.buffer.telling;
                     let owes = state.buffer.owes() && state.lease.mode() == Mode::Write;
                     if !is_busy && !owes {
-                        state.cutting = true;
-                        return Ok(Cutting(node.clone()));
+                        return Ok(Cutting::of(node, &mut state));
                     }
                     !is_busy
                 };
@@ -328,15 +330,23 @@ impl Core {
         .await
     }
 
-    /// The server has cut a file: size and times are what it says, nothing is owed.
+    /// The same, to nothing.
+    pub fn was_emptied(&self, node: &Node, told: &Attr) {
+        self.was_cut(node, told);
+        node.state.borrow_mut().replaced = true;
+    }
+
+    /// The server has cut a file: size and times are what it says, nothing is owed. (Told late, this may be known
+    /// already, and more since.)
     pub fn was_cut(&self, node: &Node, told: &Attr) {
         let mut state = node.state.borrow_mut();
         state.version += 1;
+        if state.attr.is_some_and(|known| known.change >= told.change) {
+            return;
+        }
         state.buffer.told = state.buffer.changes;
         state.counted = 0..0;
-        if let Some(attr) = &mut state.attr
-            && attr.change <= told.change
-        {
+        if let Some(attr) = &mut state.attr {
             *attr = *told;
         }
     }
@@ -537,9 +547,21 @@ impl Core {
 /// See [`Core::begin_cutting`].
 pub(crate) struct Cutting(Rc<Node>);
 
+impl Cutting {
+    fn of(node: &Rc<Node>, state: &mut NodeState) -> Cutting {
+        state.cuts += 1;
+        Cutting(node.clone())
+    }
+
+    /// The same for longer: it is not known what became of the cut.
+    pub fn longer(node: &Rc<Node>) -> Cutting {
+        Cutting::of(node, &mut node.state.borrow_mut())
+    }
+}
+
 impl Drop for Cutting {
     fn drop(&mut self) {
-        self.0.state.borrow_mut().cutting = false;
+        self.0.state.borrow_mut().cuts -= 1;
         self.0.wake.notify_waiters();
     }
 }

@@ -135,7 +135,7 @@ impl NodeState {
     /// This client has taken its last name away, and the face has it still: size and times that were not told are told
     /// if it is kept after all.
     pub fn depart(&mut self, ino: u64) {
-        let owes = self.lease.owes() && self.buffer.owes() && !self.cutting;
+        let owes = self.lease.owes() && self.buffer.owes() && !self.is_cut();
         let attr = self.attr.filter(|_| owes);
         let more = std::mem::take(&mut self.buffer.allocated_more);
         self.departed = attr.map(|attr| Box::new(owed_setattr(ino, &attr, more)));

@@ -86,15 +86,10 @@ impl Core {
             self.put_name(parent, &name, NameState::Present(ino), change);
             return Ok(Made::Elsewhere(ino, kind));
         }
-        let (node, mut known) = self.take_made(&link, parent, &name, &reply, &leases)?;
-        if let Some(attr) = reply.attr
-            && truncate
-            && !reply.created
-        {
-            self.was_cut(&node, &attr);
-            node.state.borrow_mut().replaced = true;
-            known = self.known_or(&node, attr);
+        if let Some(attr) = reply.attr.filter(|_| truncate && !reply.created) {
+            self.was_emptied(&self.nodes.get_or_new(attr.ino), &attr);
         }
+        let (node, known) = self.take_made(&link, parent, &name, &reply, &leases)?;
         if reply.created {
             let mut state = node.state.borrow_mut();
             if kind == FileKind::Symlink {
@@ -193,6 +188,10 @@ impl Core {
             mode: mode & 0o7777,
             exclusive: flags.exclusive,
             truncate: flags.open.truncate && !opened_first,
+            cuts: match (&cut, &cutting) {
+                (Some(node), Some(_)) => node.ino,
+                _ => 0,
+            },
             open_access: if read { access::READ } else { 0 }
                 | if write { access::WRITE } else { 0 },
             ..proto::Create::default()
@@ -211,7 +210,8 @@ impl Core {
             }
             Err(errno) => {
                 if let Some(node) = cut.filter(|_| cutting.is_some() && errno == Errno(libc::EIO)) {
-                    // Nobody knows whether it was cut: it is asked. Nothing is owed of it.
+                    // Nobody knows whether it was cut: it is asked. Nothing is owed of it, and writes wait
+                    // (`doubts.rs`).
                     node.state.borrow_mut().attr = None;
                 }
                 return Err(errno);

@@ -5,6 +5,7 @@
 //! that was given up may still be done, and nobody would tell. Kept true: until the service has said what became of it,
 //! nothing is answered from what is leased of what it touches, and the face keeps nothing of that.
 
+use crate::attrs::Cutting;
 use crate::core::Core;
 use crate::dirops::is_kept;
 use crate::leases::Mode;
@@ -14,7 +15,7 @@ use crate::session::{Doubt, Link};
 use crate::types::{Attr, Errno};
 use bytes::Bytes;
 use std::rc::Rc;
-use weft_wire::proto::{OpReply, op};
+use weft_wire::proto::{self, OpReply, op};
 
 /// What a change touches of what is cached.
 struct Touched {
@@ -104,8 +105,14 @@ impl Core {
         let nodes: Vec<Rc<Node>> = nodes.collect();
         let doubted = Doubted::new(nodes.clone());
         self.disbelieve(&doubted, &names);
+        // What is written now might be written to what the file has no more.
+        let cutting = match &doubt.op {
+            op::Op::Create(create) => self.nodes.get(create.cuts).as_ref().map(Cutting::longer),
+            _ => None,
+        };
         let core = self.clone();
         self.env.spawn("change in doubt", async move {
+            let _cutting = cutting;
             let op = doubt.op.clone();
             let answer = doubt.end(&core, home).await;
             tracing::info!(ino = home, "no doubt any more");
@@ -122,6 +129,9 @@ impl Core {
 
     /// Takes over what a change did that was in doubt.
     fn take_late(self: &Rc<Self>, link: &Link, op: &op::Op, reply: &OpReply, doubted: &Doubted) {
+        if let (op::Op::Create(create), Some(attr)) = (op, reply.attr) {
+            self.take_emptied(create, &attr, reply);
+        }
         let told = [reply.attr, reply.parent, reply.new_parent, reply.victim];
         for attr in told.iter().flatten() {
             doubted.take(attr);
@@ -138,6 +148,20 @@ impl Core {
         if let Some(gone) = reply.victim.filter(|gone| !is_moved(gone)) {
             let is_kept = self.is_of(link, gone.ino) && is_kept(&gone, keep_open, told);
             self.take_victim(&gone, is_kept);
+        }
+    }
+
+    /// A create with truncation that was in doubt has cut this file: it has other objects. (Of a file that the client
+    /// did not know to be meant all leases were asked back before.)
+    fn take_emptied(&self, create: &proto::Create, attr: &Attr, reply: &OpReply) {
+        let is_cut = !reply.created && create.cuts == attr.ino;
+        let Some(node) = self.nodes.get(attr.ino).filter(|_| is_cut) else {
+            return;
+        };
+        self.was_emptied(&node, attr);
+        let mut state = node.state.borrow_mut();
+        if state.layout.is_some() {
+            state.take_layout(reply.layout.as_ref());
         }
     }
 

@@ -7,6 +7,7 @@
 
 use crate::core::Core;
 use crate::node::{Buffer, Node};
+use crate::session::Unacknowledged;
 use crate::types::Result;
 use std::ops::Range;
 use std::rc::Rc;
@@ -21,12 +22,17 @@ pub(crate) struct KeptBack {
     core: Rc<Core>,
     node: Rc<Node>,
     range: Range<u64>,
+    /// They may have to be written before the change is answered, though it has been made. Until that has
+    /// ended the service is not told that the answer has come: it would drop the objects that they go to.
+    pub unacknowledged: Option<Unacknowledged>,
 }
 
 impl KeptBack {
     /// The change was made: the bytes are void. Nothing is on its way there afterwards.
     pub async fn make_void(self) {
-        let KeptBack { core, node, range } = &self;
+        let KeptBack {
+            core, node, range, ..
+        } = &self;
         core.discard(node, range.clone()).await;
     }
 }
@@ -100,6 +106,7 @@ impl Core {
                             core: self.clone(),
                             node: node.clone(),
                             range: range.clone(),
+                            unacknowledged: None,
                         });
                     }
                     wake.await;

@@ -141,8 +141,8 @@ pub(crate) struct NodeState {
     pub trimming: bool,
     /// The number of the last one that was trimmed here: an answer of before that may still come.
     pub trimmed: Option<u64>,
-    /// The file is being cut: writes wait.
-    pub cutting: bool,
+    /// Who keeps writes away because the file is being cut, or may be.
+    pub cuts: u32,
     pub xattr_names: Option<Rc<Vec<Bytes>>>,
     pub names: Option<Box<Names>>,
     pub buffer: Buffer,
@@ -283,9 +283,14 @@ impl Node {
 }
 
 impl NodeState {
+    /// The file is being cut, or it is not known whether it was.
+    pub fn is_cut(&self) -> bool {
+        self.cuts > 0
+    }
+
     /// Writes wait for a change that is not decided.
     pub fn is_shut(&self) -> bool {
-        self.cutting || self.buffer.kept_back.is_some()
+        self.is_cut() || self.buffer.kept_back.is_some()
     }
 
     /// All that is not with the servers yet lies in what this client keeps of the lease that it gives

@@ -161,13 +161,13 @@ impl Core {
             // Should it never come here, the server is told so with what is told next.
             state.buffer.changes += 1;
         }
-        let owes = state.lease.owes() && state.buffer.owes() && !state.cutting;
+        let owes = state.lease.owes() && state.buffer.owes() && !state.is_cut();
         let mut attr = state.attr.filter(|_| owes)?;
         if let Some(size) = kept {
             attr.size = attr.size.max(size);
             attr.mtime = Some(self.wall());
         }
-        Some(self.owed_setattr(node.ino, &attr, 0))
+        Some(owed_setattr(node.ino, &attr, 0))
     }
 
     /// Ends with nothing done once this turn of giving back is void: another one, for a revocation that
@@ -280,7 +280,7 @@ impl Core {
         state.buffer.told = state.buffer.changes;
         let more = std::mem::take(&mut state.buffer.allocated_more);
         // A file that is being cut owes nothing but a time of access: its size is the server's.
-        let attr = state.attr.filter(|_| owes && !state.cutting)?;
+        let attr = state.attr.filter(|_| owes && !state.is_cut())?;
         self.handovers.set(self.handovers.get() + 1);
         state.handover = self.handovers.get();
         self.unconfirmed.borrow_mut().push(GivenBack {
@@ -291,17 +291,7 @@ impl Core {
             attr,
             alone: state.lease.mode() == Mode::Write,
         });
-        Some(self.owed_setattr(node.ino, &attr, more))
-    }
-
-    /// Size and times as one that writes tells them, beside the changes of which this client does not know the outcome:
-    /// a file may have been cut by a name that was not known to be its.
-    pub(crate) fn owed_setattr(&self, ino: u64, attr: &crate::types::Attr, more: u64) -> Setattr {
-        let session = self.sessions.with(self.group_of(ino));
-        Setattr {
-            unheard: session.map_or_else(Vec::new, |session| session.unheard()),
-            ..owed_setattr(ino, attr, more)
-        }
+        Some(owed_setattr(node.ino, &attr, more))
     }
 
     async fn uses_end(&self, node: &Node) {

@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::slots::FIRST;
 use crate::types::{Cred, Errno};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -72,6 +72,8 @@ pub(crate) struct Session {
     /// Requests that were sent, renewals left out.
     pub(crate) requests: Cell<u64>,
     unanswered: RefCell<BTreeSet<u64>>,
+    /// How many [`Unacknowledged`] there are, by number.
+    kept_from: RefCell<BTreeMap<u64, usize>>,
     /// Told when a change is no longer outstanding.
     answered: Notify,
     /// Its goodbye is on the way: the service may have heard it, and given to others what was leased.
@@ -139,6 +141,30 @@ impl Drop for Numbered {
         if was_oldest {
             self.0.answered.notify_waiters();
         }
+    }
+}
+
+/// While this is there, no answer that comes from now on is acknowledged.
+pub(crate) struct Unacknowledged(Rc<Session>, u64);
+
+impl Unacknowledged {
+    pub fn from_now(session: &Rc<Session>) -> Unacknowledged {
+        let from = session.acknowledged_below();
+        *session.kept_from.borrow_mut().entry(from).or_insert(0) += 1;
+        Unacknowledged(session.clone(), from)
+    }
+}
+
+impl Drop for Unacknowledged {
+    fn drop(&mut self) {
+        let Unacknowledged(session, from) = self;
+        let mut kept_from = session.kept_from.borrow_mut();
+        let count = kept_from.get_mut(from).expect("counted by this one");
+        *count -= 1;
+        if *count == 0 {
+            kept_from.remove(from);
+        }
+        session.answered.notify_waiters();
     }
 }
 
@@ -239,6 +265,7 @@ impl Session {
             next_operation: Cell::new(1),
             requests: Cell::new(0),
             unanswered: RefCell::default(),
+            kept_from: RefCell::default(),
             answered: Notify::new(),
             leaving: Cell::new(false),
             closed: Cell::new(false),
@@ -479,6 +506,8 @@ impl Session {
     ) -> Result<(ChangeReply, Link), Stopped> {
         // Of no meaning, and small.
         let none = op::Op::Release(Release::default());
+        // Whose answer is not acknowledged at once would wait for itself.
+        let waits = !matches!(op, op::Op::Setattr(set) if set.size.is_some() && !set.owed);
         let mut request = ChangeRequest {
             cred: Some(cred),
             op: Some(Op {
@@ -490,7 +519,7 @@ impl Session {
         let mut numbered: Option<Numbered> = None;
         let changing = async {
             loop {
-                if numbered.is_none() {
+                if numbered.is_none() && waits {
                     self.number_free().await;
                 }
                 let link = self.connected().await?;
@@ -551,15 +580,12 @@ impl Session {
         }
     }
 
-    /// Below which this side has the answers of all changes.
-    fn acknowledged_below(&self) -> u64 {
-        let first = self.unanswered.borrow().first().copied();
+    /// Below which this side has the answers of all changes, and says so.
+    pub fn acknowledged_below(&self) -> u64 {
+        let unanswered = self.unanswered.borrow().first().copied();
+        let kept = self.kept_from.borrow().keys().next().copied();
+        let first = unanswered.into_iter().chain(kept).min();
         first.unwrap_or(self.next_operation.get())
-    }
-
-    /// The changes of which this side does not have the answers.
-    pub fn unheard(&self) -> Vec<u64> {
-        self.unanswered.borrow().iter().copied().collect()
     }
 
     /// Waits while too many changes are outstanding: one that waits for a lease of somebody's must
@@ -567,8 +593,7 @@ impl Session {
     async fn number_free(&self) {
         loop {
             let answered = self.answered.notified();
-            let oldest = self.unanswered.borrow().first().copied();
-            if oldest.is_none_or(|oldest| self.next_operation.get() - oldest < OUTSTANDING_MAX) {
+            if self.next_operation.get() - self.acknowledged_below() < OUTSTANDING_MAX {
                 return;
             }
             answered.await;

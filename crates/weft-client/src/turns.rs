@@ -89,7 +89,10 @@ impl Core {
             settled,
             giving_back,
             siblings: self.sessions.siblings(link.group),
-            claims: session.is_some_and(|it| it.claims.get() != it.claimed.get()),
+            claims: session
+                .as_ref()
+                .is_some_and(|it| it.claims.get() != it.claimed.get()),
+            acknowledged_below: session.map_or(0, |it| it.acknowledged_below()),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::leases::Mode;
 use crate::node::{Buffer, FileLayout, Node, NodeState};
 use crate::owed::Owed;
 use crate::pairs::Object;
+use crate::revoke::owed_setattr;
 use crate::settings::Settings;
 use crate::types::{Attr, Errno, Result};
 use bytes::Bytes;
@@ -477,12 +478,12 @@ impl Core {
                     return Ok(());
                 };
                 // A size from before a cut must not reach the server after it.
-                if state.buffer.telling || state.cutting {
+                if state.buffer.telling || state.is_cut() {
                     None
                 } else {
                     state.buffer.telling = true;
                     let more = std::mem::take(&mut state.buffer.allocated_more);
-                    let owed = self.owed_setattr(node.ino, &attr, more);
+                    let owed = owed_setattr(node.ino, &attr, more);
                     Some((owed, state.buffer.changes, more))
                 }
             };
@@ -534,7 +535,7 @@ impl Core {
     pub async fn tell_if_shared(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
         let owes = {
             let state = node.state.borrow();
-            state.lease.shares() && state.buffer.owes() && !state.cutting
+            state.lease.shares() && state.buffer.owes() && !state.is_cut()
         };
         match owes {
             true => self.tell(node).await,

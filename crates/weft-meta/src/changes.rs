@@ -19,6 +19,9 @@ use weft_wire::proto::{
     self, ChangeReply, ChangeRequest, Entry, Lease, LeaseMode, OpReply, Protocol, op::Op,
 };
 
+/// No session.
+const NOBODY: SessionId = SessionId(0);
+
 /// What `entry` changes, for those that read it before it is committed. False: more than is named.
 pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bool {
     let Some(op) = entry.op.as_ref().and_then(|op| op.op.as_ref()) else {
@@ -614,7 +617,8 @@ pub(crate) fn conflicts(
         } else {
             LeaseMode::LeaseNone
         };
-        let conflict = meta.revoke(core, touch.ino, session, (to, since), touch.unlinking);
+        let but = if touch.own { NOBODY } else { session };
+        let conflict = meta.revoke(core, touch.ino, but, (to, since), touch.unlinking);
         first = first.or(conflict);
     }
     let Some(wanted) = wanted else {

@@ -5,12 +5,12 @@
 //! the queue again.
 
 use crate::reign::{Core, Meta};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use weft_namespace::Deletion;
 use weft_rpc::Payload;
-use weft_types::PairId;
+use weft_types::{Ino, Operation, PairId, SessionId};
 use weft_wire::proto::{self, DropObjectsRequest, ObjectName, op};
 
 /// Objects in one order: some milliseconds of a data server's work.
@@ -59,14 +59,30 @@ pub(crate) async fn run(meta: Rc<Meta>) {
     }
 }
 
+/// Files whose dropped objects a client may still be writing to: it has cut the file, and has not said
+/// that it knows so (docs/protocols/leases.md, "Cutting a file"). An object that is written to after it
+/// was dropped is there again, and nobody names it.
+fn held_back(core: &Core) -> BTreeSet<Ino> {
+    let is_unheard = |(session, operation, _): &(SessionId, Operation, Ino)| {
+        let live = core.sessions.get(session);
+        live.is_none_or(|live| *operation >= live.acknowledged_below)
+    };
+    let cuts = core.state.cut_unheard().filter(is_unheard);
+    cuts.map(|(_, _, ino)| ino).collect()
+}
+
 /// The next deletions of each pair that can drop now. `after` goes round through the queue.
 fn look(core: &Core, after: &mut u64) -> BTreeMap<PairId, Vec<Deletion>> {
     let mut work: BTreeMap<PairId, Vec<Deletion>> = BTreeMap::new();
     let mut full = false;
+    let held_back = held_back(core);
     let part = core.state.deletions_after(*after, LOOK_MAX);
     let last = part.last().map_or(0, |deletion| deletion.queue_id);
     let is_end = part.len() < LOOK_MAX;
     for deletion in part {
+        if held_back.contains(&deletion.object.ino) {
+            continue;
+        }
         let of_pair = work.entry(deletion.pair).or_default();
         if of_pair.len() < OBJECTS_MAX {
             of_pair.push(deletion);

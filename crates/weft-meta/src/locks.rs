@@ -33,8 +33,16 @@ type Wish = (Owner, Ino, u64, u64);
 pub(crate) struct LockWaiters {
     /// The sessions that wait, by inode.
     sessions: BTreeMap<Ino, BTreeSet<SessionId>>,
-    /// fcntl locks that are waited for, and when they were last asked for.
-    wishes: BTreeMap<Wish, (FileLock, Mono)>,
+    /// fcntl locks that are waited for.
+    wishes: BTreeMap<Wish, Waiting>,
+}
+
+/// Since when a lock is waited for, by what its client has said.
+#[derive(Clone, Copy)]
+struct Waiting {
+    lock: FileLock,
+    first_asked: Mono,
+    last_asked: Mono,
 }
 
 fn wish_of(session: SessionId, ino: Ino, lock: &FileLock) -> Wish {
@@ -54,7 +62,8 @@ impl Core {
             return;
         };
         let ino = Ino(asked.ino);
-        self.waits_no_more(session, ino, lock);
+        let wish = wish_of(session, ino, lock);
+        let before = self.lock_waiters.wishes.remove(&wish);
         if reply.conflict.is_none() {
             return;
         }
@@ -65,14 +74,20 @@ impl Core {
         if !asked.wait || lock.flock {
             return;
         }
-        waiters.wishes.retain(|_, (_, at)| *at + WAITS_FOR > now);
-        if self.waits_in_a_circle(session, ino, lock) {
+        let is_recent = |waiting: &Waiting| waiting.last_asked + WAITS_FOR > now;
+        waiters.wishes.retain(|_, waiting| is_recent(waiting));
+        let waiting = Waiting {
+            lock: *lock,
+            first_asked: before.filter(is_recent).map_or(now, |it| it.first_asked),
+            last_asked: now,
+        };
+        if self.waits_in_a_circle(session, ino, &waiting) {
             reply.failure_errno = libc::EDEADLK as u32;
             return;
         }
         let wishes = &mut self.lock_waiters.wishes;
         if wishes.len() < WAITED_MAX {
-            wishes.insert(wish_of(session, ino, lock), (*lock, now));
+            wishes.insert(wish, waiting);
         }
     }
 
@@ -82,11 +97,13 @@ impl Core {
         self.lock_waiters.wishes.remove(&wish);
     }
 
-    /// Those that keep the lock from being set wait, perhaps for others that wait, for its owner.
-    fn waits_in_a_circle(&self, session: SessionId, ino: Ino, lock: &FileLock) -> bool {
-        let me = (session, lock.owner);
+    /// Those that keep the lock from being set wait, perhaps for others that wait, for its owner, and it was
+    /// the last to begin. That one of them has given up may not have been heard yet: only who has asked
+    /// again since this one began counts, so that all have waited at one moment.
+    fn waits_in_a_circle(&self, session: SessionId, ino: Ino, waiting: &Waiting) -> bool {
+        let me = (session, waiting.lock.owner);
         let mut found: BTreeSet<Owner> = BTreeSet::new();
-        let mut next = self.state.lock_holders(session, ino, lock);
+        let mut next = self.state.lock_holders(session, ino, &waiting.lock);
         while let Some(owner) = next.pop() {
             if owner == me {
                 return true;
@@ -96,8 +113,11 @@ impl Core {
             }
             let first = (owner, Ino(0), 0, 0);
             let last = (owner, Ino(u64::MAX), u64::MAX, u64::MAX);
-            for ((_, ino, _, _), (wanted, _)) in self.lock_waiters.wishes.range(first..=last) {
-                next.extend(self.state.lock_holders(owner.0, *ino, wanted));
+            for ((_, ino, _, _), other) in self.lock_waiters.wishes.range(first..=last) {
+                let is_first = other.first_asked <= waiting.first_asked;
+                if is_first && other.last_asked > waiting.first_asked {
+                    next.extend(self.state.lock_holders(owner.0, *ino, &other.lock));
+                }
             }
         }
         false

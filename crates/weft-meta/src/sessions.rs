@@ -11,7 +11,7 @@ use std::time::Duration;
 use weft_env::Mono;
 use weft_namespace::State;
 use weft_rpc::{Connection, Payload, Replier};
-use weft_types::{Ino, PairId, SessionId, Sn};
+use weft_types::{Ino, Operation, PairId, SessionId, Sn};
 use weft_wire::Failed;
 use weft_wire::proto::{
     self, ChangeReply, ChangeRequest, Identity, PairEpoch, RenewReply, RenewRequest, SessionReply,
@@ -60,6 +60,8 @@ pub(crate) struct Live {
     pub settled: BTreeMap<PairId, u64>,
     /// The client's sessions with other groups, as it has said last.
     pub siblings: Vec<u64>,
+    /// It has the answers of all changes below this, as it has said with its last renewal.
+    pub acknowledged_below: Operation,
 }
 
 impl Live {
@@ -94,6 +96,7 @@ impl Live {
             told: Sn(0),
             settled: BTreeMap::new(),
             siblings: Vec::new(),
+            acknowledged_below: Operation(0),
         };
         state
             .sessions()
@@ -277,6 +280,7 @@ fn attach(
             .map(|live| live.settled.clone())
             .unwrap_or_default(),
         siblings: Vec::new(),
+        acknowledged_below: Operation(0),
     };
     let Some(before) = core.sessions.insert(session, live) else {
         return;
@@ -423,6 +427,8 @@ pub(crate) fn on_renew(
             if let Some(live) = core.sessions.get_mut(&session) {
                 live.deadline = now + live.term;
                 live.settles(&request.settled);
+                let acknowledged_below = Operation(request.acknowledged_below);
+                live.acknowledged_below = live.acknowledged_below.max(acknowledged_below);
                 told = live.told;
             }
             slots::adopt(meta, core, session, &request.siblings);

@@ -277,6 +277,47 @@ fn the_objects_of_deleted_files_are_dropped_and_forgotten() {
 }
 
 #[test]
+fn what_a_cut_file_had_is_not_dropped_before_its_cutter_has_acknowledged_the_cut() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let members = pair(&env, server.address(), 0).await;
+        let a = Client::open(&env, server.address()).await;
+        a.keep_alive();
+        let ino = a.create(1, "f").await;
+        let empty = op::Op::Setattr(Setattr {
+            ino,
+            size: Some(0),
+            by_handle: true,
+            ..Default::default()
+        });
+        let cut = a.request(empty);
+        let reply = a.call(&cut).await.unwrap().reply.unwrap();
+        assert_eq!((reply.failure_errno, reply.cut), (0, true));
+        // Others' are not held back for that.
+        let other = a.create(1, "g").await;
+        a.done(unlink(1, "g")).await;
+        let dropped = members[0].dropped.clone();
+        let inos = || -> Vec<u64> { dropped.borrow().iter().map(|object| object.ino).collect() };
+        until(&env, "what is gone is dropped", || inos() == [other]).await;
+        // The queue is looked at once a second.
+        env.sleep(Duration::from_millis(2500)).await;
+        assert_eq!(inos(), [other]);
+        let renewal = |acknowledged_below| RenewRequest {
+            session: a.session,
+            epoch: a.epoch,
+            acknowledged_below,
+            ..Default::default()
+        };
+        a.call(&renewal(cut.operation)).await.unwrap();
+        env.sleep(Duration::from_millis(1500)).await;
+        assert_eq!(inos(), [other]);
+        a.call(&renewal(cut.operation + 1)).await.unwrap();
+        until(&env, "it is dropped", || inos() == [other, ino]).await;
+        server.stop().await;
+    });
+}
+
+#[test]
 fn who_does_not_answer_is_fenced_and_what_it_wrote_is_found_again() {
     run(|env, dir| async move {
         let (server, members, [a, b]) = served(&env, &dir).await;

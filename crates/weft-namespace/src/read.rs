@@ -288,10 +288,14 @@ impl State {
         session.is_some_and(|session| session.only_moves)
     }
 
-    /// This operation of the session's has cut the file.
-    pub(crate) fn has_truncated(&self, session: SessionId, operation: Operation, ino: Ino) -> bool {
-        let session = self.sessions.get(&session);
-        session.is_some_and(|session| session.has_truncated(operation, ino))
+    /// Files that a session has cut to nothing by operations that it may not have the answers of: until
+    /// it has, it may write to the objects that they had before.
+    pub fn cut_unheard(&self) -> impl Iterator<Item = (SessionId, Operation, Ino)> {
+        let live = self.sessions.iter().filter(|(_, it)| !it.is_ended);
+        live.flat_map(|(session, it)| {
+            let cuts = it.cut_unheard();
+            cuts.map(|(operation, ino)| (*session, operation, ino))
+        })
     }
 
     /// How large a file is, in bytes, as far as has been told. 0: there is no such file.

@@ -26,8 +26,8 @@ pub(crate) struct Session {
     pub acknowledged_below: Operation,
     /// Replies by operation, as protobuf: a tenth of what the struct takes.
     replies: BTreeMap<Operation, Box<[u8]>>,
-    /// Which of these say that a file was truncated, and which file.
-    truncated: BTreeMap<Operation, Ino>,
+    /// Which of these say that a file has other objects from then on, and which file.
+    cut: BTreeMap<Operation, Ino>,
     reply_bytes: usize,
     pub write_leases: BTreeSet<Ino>,
     /// Inodes that the session has open though they have, or may soon have, no name.
@@ -80,7 +80,7 @@ impl Session {
         }
         if acknowledged_below > self.acknowledged_below {
             self.acknowledged_below = acknowledged_below;
-            self.truncated = self.truncated.split_off(&acknowledged_below);
+            self.cut = self.cut.split_off(&acknowledged_below);
             let kept = self.replies.split_off(&acknowledged_below);
             let forgotten = std::mem::replace(&mut self.replies, kept);
             self.reply_bytes -= forgotten.values().map(|r| r.len()).sum::<usize>();
@@ -91,9 +91,9 @@ impl Session {
         (self.replies.len() >= REPLIES_MAX).then(|| crate::failure(Errno::ENOBUFS))
     }
 
-    /// This operation, if its reply is kept, has cut this file.
-    pub(crate) fn has_truncated(&self, operation: Operation, ino: Ino) -> bool {
-        self.truncated.get(&operation) == Some(&ino)
+    /// Files that were given other objects, by operations whose replies are kept.
+    pub(crate) fn cut_unheard(&self) -> impl Iterator<Item = (Operation, Ino)> {
+        self.cut.iter().map(|(operation, ino)| (*operation, *ino))
     }
 
     pub(crate) fn keep(&mut self, operation: Operation, reply: &OpReply) {
@@ -116,7 +116,7 @@ impl Session {
 
     fn keep_encoded(&mut self, operation: Operation, reply: &OpReply, encoded: Box<[u8]>) {
         if let Some(attr) = reply.attr.filter(|_| reply.cut) {
-            self.truncated.insert(operation, Ino(attr.ino));
+            self.cut.insert(operation, Ino(attr.ino));
         }
         self.reply_bytes += encoded.len();
         if let Some(old) = self.replies.insert(operation, encoded) {

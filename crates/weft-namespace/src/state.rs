@@ -593,8 +593,9 @@ impl State {
     }
 
     /// Cuts a regular file, or makes it longer, at the word of `session`. What the data servers
-    /// still have to cut is noted in the trim table. Times and set-id bits are the caller's.
-    pub(crate) fn set_size(&mut self, ino: Ino, size: u64, session: SessionId) {
+    /// still have to cut is noted in the trim table. Times and set-id bits are the caller's. True: the
+    /// file has other objects now.
+    pub(crate) fn set_size(&mut self, ino: Ino, size: u64, session: SessionId) -> bool {
         let is_written = self.writers_of(ino).next().is_some();
         let is_own = self.writes(ino, session);
         let next_trim = self.next_trim;
@@ -605,7 +606,7 @@ impl State {
             ..
         }) = self.inodes.get_mut(&ino).map(|i| &mut **i)
         else {
-            return;
+            return false;
         };
         let old = file.size;
         file.size = size;
@@ -613,7 +614,7 @@ impl State {
             file.allocated = file.allocated.min(size.next_multiple_of(BLOCK_BYTES));
         }
         if !file.exposed {
-            return;
+            return false;
         }
         if size == 0
             && let Some(generation) = next_generation
@@ -627,7 +628,7 @@ impl State {
             self.trims.remove(&ino);
             self.reserved.remove(&ino);
             self.queue_objects(ino, &before);
-            return;
+            return true;
         }
         // The size of a file that is being written is only known to its writer: it may be cut
         // although it seems to grow.
@@ -644,5 +645,6 @@ impl State {
             );
             self.next_trim += 1;
         }
+        false
     }
 }

@@ -184,7 +184,6 @@ impl Random {
                 allocated: (self.below(4) == 0).then(|| self.number()),
                 by_handle: self.flag(),
                 allocated_more: (self.below(4) == 0).then(|| self.number()),
-                unheard: (0..self.below(3)).map(|_| self.number()).collect(),
             }),
             13 => Op::Setxattr(Setxattr {
                 ino: self.ino(inos),

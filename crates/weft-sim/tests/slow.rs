@@ -1,6 +1,7 @@
 //! Clients whose data servers are slow, or answer nothing at all; a metadata server whose disk is slow.
 #![allow(clippy::unwrap_used)]
 
+mod cut_by_name;
 mod cut_off;
 mod departed;
 mod forgotten;

@@ -158,7 +158,10 @@ pub(super) fn touches(state: &State, ctx: &Context, op: &proto::Create, plan: &P
         Plan::Existing { ino, truncate } => {
             let written = state.check_no_other_writer(*ino, ctx.session).is_err();
             if *truncate || written {
-                vec![Touch::change(*ino)]
+                vec![Touch {
+                    own: *truncate && Ino(op.cuts) != *ino,
+                    ..Touch::change(*ino)
+                }]
             } else {
                 Vec::new()
             }
@@ -184,7 +187,6 @@ pub(super) fn commit(
             }
             Ok(OpReply {
                 parent: state.attr(Ino(op.parent)),
-                cut: truncate,
                 ..state.file_reply(ino)
             })
         }

@@ -50,6 +50,8 @@ pub struct Touch {
     pub ino: Ino,
     /// The change takes its last name away: sessions must say whether they have it open.
     pub unlinking: bool,
+    /// So must the session that makes the change: it may not know that this is what it changes.
+    pub own: bool,
 }
 
 impl Touch {
@@ -57,6 +59,7 @@ impl Touch {
         Touch {
             ino,
             unlinking: false,
+            own: false,
         }
     }
 }
@@ -351,8 +354,8 @@ impl State {
             .get(ino)
             .is_ok_and(|inode| inode.nlink <= 1 || inode.is_directory());
         Touch {
-            ino,
             unlinking: last,
+            ..Touch::change(ino)
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::access::{self, SET_GID, SET_UID, WRITE};
 use crate::errno::Errno;
 use crate::inode::{Body, Inode, Stamp};
 use crate::state::{Context, State};
-use weft_types::{BLOCK_BYTES, FILE_BYTES_MAX, Ino, Operation};
+use weft_types::{BLOCK_BYTES, FILE_BYTES_MAX, Ino};
 use weft_wire::proto::{self, OpReply};
 
 pub(crate) enum Plan {
@@ -24,8 +24,6 @@ pub(crate) enum Plan {
     },
     /// The file was read at this time.
     Read { atime: Stamp },
-    /// Owed of what was cut away since.
-    Nothing,
 }
 
 pub(super) fn check(state: &State, ctx: &Context, op: &proto::Setattr) -> Result<Plan, Errno> {
@@ -101,10 +99,6 @@ fn check_owed(
     }
     if op.size.is_some_and(|size| size > FILE_BYTES_MAX) {
         return Err(Errno::EFBIG);
-    }
-    let mut unheard = op.unheard.iter().copied().map(Operation);
-    if unheard.any(|change| state.has_truncated(ctx.session, change, Ino(op.ino))) {
-        return Ok(Plan::Nothing);
     }
     Ok(Plan::Owed { atime, mtime })
 }
@@ -196,7 +190,7 @@ fn check_times(ctx: &Context, op: &proto::Setattr, inode: &Inode) -> Result<(), 
 /// reading.
 pub(super) fn touches(ino: Ino, plan: &Plan) -> Vec<Touch> {
     match plan {
-        Plan::Read { .. } | Plan::Nothing => Vec::new(),
+        Plan::Read { .. } => Vec::new(),
         Plan::Set { .. } | Plan::Owed { .. } => vec![Touch::change(ino)],
     }
 }
@@ -208,6 +202,7 @@ pub(super) fn commit(
     plan: Plan,
 ) -> Result<OpReply, Errno> {
     let ino = Ino(op.ino);
+    let mut is_cut = false;
     match plan {
         Plan::Read { atime } => {
             if let Some(inode) = state.get_mut(ino) {
@@ -215,7 +210,6 @@ pub(super) fn commit(
             }
         }
         Plan::Owed { atime, mtime } => owe(state, ctx, op, atime, mtime),
-        Plan::Nothing => {}
         Plan::Set {
             mode,
             uid,
@@ -228,7 +222,7 @@ pub(super) fn commit(
                 if is_idle(state, ctx, op, size, mode) {
                     return Ok(state.file_reply(ino));
                 }
-                state.set_size(ino, size, ctx.session);
+                is_cut = state.set_size(ino, size, ctx.session);
             }
             if let Some(inode) = state.get_mut(ino) {
                 if op.size.is_some() {
@@ -241,7 +235,10 @@ pub(super) fn commit(
             }
         }
     }
-    Ok(state.file_reply(ino))
+    Ok(OpReply {
+        cut: is_cut,
+        ..state.file_reply(ino)
+    })
 }
 
 /// truncate(2) to the size that a file has leaves its times alone; ftruncate(2) and open(2) do not.

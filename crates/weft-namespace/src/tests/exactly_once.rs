@@ -2,7 +2,7 @@ use super::*;
 use crate::REPLIES_MAX;
 use weft_types::Operation;
 
-fn entry(w: &World, operation: u64, acknowledged_below: u64, op: Op) -> Entry {
+pub(super) fn entry(w: &World, operation: u64, acknowledged_below: u64, op: Op) -> Entry {
     Entry {
         session: w.session,
         operation,

@@ -22,7 +22,7 @@ fn touches(w: &World, session: u64, cred: &Cred, op: Op) -> Vec<(u64, bool)> {
     let touched = w.state.touches(&entry);
     touched
         .iter()
-        .map(|Touch { ino, unlinking }| (ino.0, *unlinking))
+        .map(|Touch { ino, unlinking, .. }| (ino.0, *unlinking))
         .collect()
 }
 

@@ -1,3 +1,4 @@
+use super::exactly_once::entry;
 use super::*;
 use weft_types::FILE_BYTES_MAX;
 use weft_wire::proto::{SettledSize, TrimDone, WriteLease};
@@ -303,47 +304,52 @@ fn a_vanished_writers_size_is_settled() {
 }
 
 #[test]
-fn what_is_owed_of_before_a_cut_that_its_session_has_not_heard_of_counts_for_nothing() {
-    // Nor is it of before because another change, sent earlier, is still not answered.
-    for (unheard, size) in [
-        (vec![5], 0),
-        (vec![3, 5, 7], 0),
-        (vec![], 100),
-        (vec![4], 100),
-        (vec![4, 6], 100),
-    ] {
-        let mut w = World::new();
-        let f = w.file(&root(), ROOT_INO, "f", 0o644);
-        w.ok(&root(), write_lease(f));
-        w.ok(&root(), wrote(f, 100));
-        // The name is all that the session knows of the file that it cuts.
+fn whoever_cuts_a_file_by_a_name_that_it_does_not_know_to_be_the_files_gives_its_own_leases_back() {
+    let mut w = World::new();
+    let f = w.file(&root(), ROOT_INO, "f", 0o644);
+    w.ok(&root(), write_lease(f));
+    let own = |cuts: Ino, truncate: bool| {
         let create = Create {
-            truncate: true,
+            truncate,
             exclusive: false,
+            cuts: cuts.0,
             ..create(ROOT_INO, "f", FileKind::Regular, 0o644)
         };
-        let cuts = Entry {
-            session: w.session,
-            operation: 5,
-            acknowledged_below: 5,
-            cred: Some(root()),
-            time: Some(time(7)),
-            op: Some(proto::Op {
-                op: Some(Op::Create(create)),
-            }),
-            ..Entry::default()
-        };
-        assert!(w.state.apply(&cuts).cut);
-        assert_eq!(w.state.file_size(f), 0);
-        // A server that begins with an image knows it, too.
-        w.state = images::read_again(&w.state);
-        let owed = Setattr {
-            size: Some(100),
-            owed: true,
-            unheard: unheard.clone(),
-            ..setattr(f)
-        };
-        w.ok(&root(), Op::Setattr(owed));
-        assert_eq!(w.state.file_size(f), size, "{unheard:?}");
-    }
+        let entry = entry(&w, 1, 1, Op::Create(create));
+        let touched = w.state.touches(&entry);
+        let of_file: Vec<bool> = touched
+            .iter()
+            .filter(|touch| touch.ino == f)
+            .map(|touch| touch.own)
+            .collect();
+        of_file
+    };
+    assert_eq!(own(Ino(0), true), [true]);
+    assert_eq!(own(ROOT_INO, true), [true]);
+    assert_eq!(own(f, true), [false]);
+    assert_eq!(own(Ino(0), false), []);
+}
+
+#[test]
+fn a_file_that_has_other_objects_is_known_until_its_cutter_has_acknowledged_that() {
+    let mut w = World::new();
+    let f = written(&mut w, "f", 5000);
+    let unheard = |w: &World| -> Vec<(u64, Ino)> {
+        let unheard = w.state.cut_unheard();
+        unheard
+            .map(|(_, operation, ino)| (operation.0, ino))
+            .collect()
+    };
+    let part = entry(&w, 5, 5, cut(f, 100));
+    assert!(!w.state.apply(&part).cut);
+    let whole = entry(&w, 6, 5, cut(f, 0));
+    assert!(w.state.apply(&whole).cut);
+    assert_eq!(unheard(&w), [(6, f)]);
+    // A server that begins with an image knows it, too.
+    w.state = images::read_again(&w.state);
+    assert_eq!(unheard(&w), [(6, f)]);
+    w.state.apply(&entry(&w, 9, 6, cut(f, 100)));
+    assert_eq!(unheard(&w), [(6, f)]);
+    w.state.apply(&entry(&w, 10, 7, cut(f, 100)));
+    assert_eq!(unheard(&w), []);
 }
