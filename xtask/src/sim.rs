@@ -48,6 +48,9 @@ pub struct Replay {
     /// Log lines of this level and graver: error, warn, info, debug or trace. The last 20,000 are shown.
     #[arg(long, default_value = "info")]
     level: String,
+    /// What clients asked for and were told, too: all of it.
+    #[arg(long)]
+    history: bool,
 }
 
 /// Runs one seed and prints what its servers logged.
@@ -74,6 +77,11 @@ pub fn replay(told: &Replay) -> Outcome {
     let report = run(seed, &options);
     for line in &report.log {
         println!("{line}");
+    }
+    if told.history {
+        for (number, record) in report.history.iter().enumerate() {
+            println!("#{number} {record}");
+        }
     }
     println!(
         "seed {seed}: {:?} of virtual time, {} steps, {} operations, faults {:?}, digest {:016x}",

@@ -111,6 +111,8 @@ pub struct Report {
 const SPREAD_ENTRIES: u64 = 5;
 /// Mean pause between the faults of a storm.
 const STORM_PAUSE_MS: u64 = 1_000;
+/// A client's patience where what it does is to remain in doubt.
+const LITTLE_PATIENCE_MS: u64 = 1_000;
 /// Time between two looks at what must hold all through a run.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// And at who of several leads.
@@ -225,6 +227,10 @@ pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
             piece_bytes: 1 << rng.within(14..19),
             readahead_bytes: if rng.once_in(2) { 0 } else { 256 << 10 },
             cached_inodes: if rng.once_in(3) { 10 } else { 1_000 },
+            patience_ms: match options.storm {
+                Some(Kind::Unheard) => LITTLE_PATIENCE_MS,
+                _ => weft_client::Settings::default().patience_ms,
+            },
             ..weft_client::Settings::default()
         },
         meta: weft_meta::Settings {
@@ -311,8 +317,7 @@ fn scenario(
     };
     let records = cluster.shared.history.records();
     let errors = cluster.shared.history.errors();
-    let patience = weft_client::Settings::default().patience_ms;
-    let patience = Duration::from_millis(patience);
+    let patience = Duration::from_millis(cluster.shape.client.patience_ms);
     let judged = invariants::reads_linearize::check(records.clone(), cluster.shared.root.get())
         .map(|undecided| {
             noted.borrow_mut().undecided = undecided;

@@ -29,6 +29,9 @@ const OUT_OF_REACH: &[Kind] = &[
 /// inode is gone.
 const META_DIES: &[Kind] = &[Kind::MetaKill, Kind::MetaPower];
 
+/// As many operations before an error are shown.
+const DONE_BEFORE: usize = 12;
+
 /// A client's clock may go faster than the world's by one part in this many.
 const CLOCKS_DIFFER: u32 = 1_000;
 
@@ -46,9 +49,53 @@ pub fn check(
 ) -> Result<(), String> {
     errors.iter().try_for_each(|error| {
         let record = &records[error.number];
-        judge(records, record, error, happened, lost, patience)
-            .map_err(|why| format!("errno {}: {why}: #{} {record}", error.errno, error.number))
+        if is_told_again(records, errors, error) {
+            return Ok(());
+        }
+        judge(records, record, error, happened, lost, patience).map_err(|why| {
+            let before = done_before(records, record);
+            format!(
+                "errno {}: {why}: #{} {record}{before}",
+                error.errno, error.number
+            )
+        })
     })
+}
+
+/// Tells of what could not be written earlier, too.
+fn tells(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Fsync { .. } | Op::Close { .. } | Op::Write { .. } | Op::Copy { .. }
+    )
+}
+
+/// The client has told of a failed write of the file already, by another descriptor: each is told once.
+fn is_told_again(records: &[Record], errors: &[ErrorSeen], error: &ErrorSeen) -> bool {
+    let record = &records[error.number];
+    let is_earlier = |other: &&ErrorSeen| {
+        let told = &records[other.number];
+        (other.at, other.number) < (error.at, error.number)
+            && other.errno == error.errno
+            && told.client == record.client
+            && told.op.inode() == record.op.inode()
+            && tells(&told.op)
+    };
+    error.errno == libc::EIO && tells(&record.op) && errors.iter().any(|other| is_earlier(&other))
+}
+
+/// What the same client did with the inode last, a line each.
+fn done_before(records: &[Record], record: &Record) -> String {
+    let ino = record.op.inode();
+    let is_such = |other: &&Record| {
+        other.client == record.client
+            && other.invoked < record.invoked
+            && (other.op.is_event() || ino.is_some() && other.op.inode() == ino)
+    };
+    let mut last: Vec<&Record> = records.iter().filter(is_such).collect();
+    last.sort_by_key(|other| other.invoked);
+    let last = last.iter().rev().take(DONE_BEFORE).rev();
+    last.map(|other| format!("\n  before it: {other}")).collect()
 }
 
 fn judge(
@@ -118,15 +165,11 @@ fn waited(records: &[Record], record: &Record, at: u64) -> Duration {
     let written = records
         .iter()
         .filter(of_file)
-        .filter(|other| matches!(other.op, Op::Write { .. } | Op::Copy { .. }))
+        .filter(|other| other.op.changes_content())
         .map(|other| other.invoked)
         .filter(|invoked| *invoked >= synced)
         .min();
-    let tells = matches!(
-        record.op,
-        Op::Fsync { .. } | Op::Close { .. } | Op::Write { .. }
-    );
-    let begun = match written.filter(|_| tells) {
+    let begun = match written.filter(|_| tells(&record.op)) {
         Some(written) => written.min(record.invoked),
         None => record.invoked,
     };

@@ -15,6 +15,7 @@ const SESSION_ENDS: &[Kind] = &[
     Kind::Cut,
     Kind::OneWayCut,
     Kind::CutOff,
+    Kind::Unheard,
 ];
 /// Faults by which connections end, some before their handshakes have.
 const CONNECTION_ENDS: &[Kind] = &[
@@ -36,6 +37,7 @@ const CONNECTION_ENDS: &[Kind] = &[
     // Its server is started again with another one.
     Kind::DiskDies,
     Kind::CutOff,
+    Kind::Unheard,
 ];
 const DISKS: &[Kind] = &[Kind::DiskFull, Kind::DiskError, Kind::DiskDies];
 const FAILING: &[Kind] = &[Kind::DiskError, Kind::DiskDies];

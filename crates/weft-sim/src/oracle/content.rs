@@ -168,6 +168,15 @@ impl Content {
         });
     }
 
+    /// What others than `client` have not synced is what it was.
+    pub fn others_unsynced_as(&mut self, before: &Content, client: ClientId) {
+        for (other, unsynced) in &before.unsynced {
+            if *other != client {
+                self.unsynced.insert(*other, unsynced.clone());
+            }
+        }
+    }
+
     /// The file is at least so long, and stays so whoever dies: but for `by`, who only sees what it has
     /// written itself.
     fn grown_for_good(&mut self, size: u64, by: Option<ClientId>) {

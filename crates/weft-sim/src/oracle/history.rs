@@ -297,7 +297,7 @@ impl Op {
     }
 
     /// True for operations by which the bytes of an inode may change, whichever it is.
-    fn changes_content(&self) -> bool {
+    pub fn changes_content(&self) -> bool {
         let cuts = matches!(
             self,
             Op::Truncate { .. }

@@ -392,6 +392,57 @@ fn what_nobody_took_may_be_missing_before_its_writer_dies_if_it_was_to_be_told()
 }
 
 #[test]
+fn a_name_and_the_file_of_another_group_that_it_stands_for_are_asked_for_one_after_the_other() {
+    let far = weft_types::Ino::new(weft_types::Slot(9), 7).0;
+    for (ino, is_right) in [(7, false), (far, true)] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(ino, 0));
+        let link = Op::Link {
+            ino,
+            parent: ROOT,
+            name: b"b".to_vec(),
+        };
+        let Reply::Entry(seen) = file(ino, 0) else {
+            panic!("no entry");
+        };
+        let of_two = Reply::Entry(Seen { nlink: 2, ..seen });
+        script.op(1, 10, 20, link, of_two);
+        script.op(1, 30, 50, unlink("a"), Reply::Done);
+        // The name is of before, the number of names of after.
+        script.op(2, 35, 60, lookup("a"), file(ino, 0));
+        assert_eq!(script.verdict().is_ok(), is_right, "{ino:x}");
+        script.op(2, 70, 80, lookup("a"), file(ino, 0));
+        assert!(script.verdict().is_err());
+    }
+}
+
+#[test]
+fn a_write_that_was_refused_does_not_show_that_what_another_had_written_is_safe() {
+    let append = |bytes| Op::Write {
+        ino: 7,
+        offset: 0,
+        length: bytes,
+        append: true,
+        sync: true,
+    };
+    for is_refused in [true, false] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        let number = script.history.begin(2, append(8), 30);
+        let outcome = match is_refused {
+            true => Outcome::Partly,
+            false => Outcome::Known(Reply::Done),
+        };
+        script.history.end(number, outcome, 40);
+        script.history.client_dies(1, 50, 60);
+        script.history.settled(70);
+        script.op(2, 80, 90, read(7, 0, 8), Reply::Bytes(Default::default()));
+        assert_eq!(script.verdict().is_ok(), is_refused);
+    }
+}
+
+#[test]
 fn what_failed_after_a_close_may_be_lost_though_another_has_looked_at_the_file() {
     let zeros = || Reply::Bytes(vec![0; 64].into());
     for (fails, synced, lost) in [

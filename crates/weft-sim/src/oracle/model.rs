@@ -328,6 +328,7 @@ impl State {
         match (self.effect(number, record, reply), reply) {
             (Ok(_), Some(Reply::Error(_))) => Vec::new(),
             (Ok(state), _) if self.may_be_done_by_a_ghost(record) => vec![state, self.clone()],
+            (Ok(state), None) if record.op.writes_data() => vec![self.perhaps_refused(state, record)],
             (Ok(state), _) => vec![state],
             (Err(errors), Some(Reply::Error(errno))) if errors.contains(errno) => {
                 vec![self.clone()]
@@ -336,6 +337,20 @@ impl State {
             (Err(_), None) if record.outcome == Outcome::Partly => vec![self.clone()],
             (Err(_), _) => Vec::new(),
         }
+    }
+
+    /// `next`, unless the operation was refused before it had the file: others may have been asked for nothing of what
+    /// they have written.
+    fn perhaps_refused(&self, mut next: State, record: &Record) -> State {
+        if let Some(ino) = record.op.inode()
+            && let Ok(id) = self.find(ino)
+        {
+            let before = &self.get(id).content;
+            next.edit(id)
+                .content
+                .others_unsynced_as(before, record.client);
+        }
+        next
     }
 
     /// What the operation does here. With a reply, an effect that contradicts it is `Err(vec![])`.

@@ -36,6 +36,7 @@ pub enum Kind {
     Refusals,
     DiskDies,
     CutOff,
+    Unheard,
 }
 
 /// The kinds that there are with one metadata server.
@@ -76,7 +77,12 @@ pub const GROUP_KINDS: &[Kind] = &[
 ];
 
 /// Kinds that no seed draws, or those that are kept would mean something else: for storms.
-pub const STORM_KINDS: &[Kind] = &[Kind::Refusals, Kind::DiskDies, Kind::CutOff];
+pub const STORM_KINDS: &[Kind] = &[
+    Kind::Refusals,
+    Kind::DiskDies,
+    Kind::CutOff,
+    Kind::Unheard,
+];
 
 /// The kinds that there are with so many metadata servers.
 pub fn all(members: u32) -> impl Iterator<Item = Kind> {
@@ -152,6 +158,7 @@ impl Kind {
             Kind::Refusals => "refusals",
             Kind::DiskDies => "disk dies",
             Kind::CutOff => "cut off",
+            Kind::Unheard => "unheard",
         }
     }
 }

@@ -26,6 +26,10 @@ const TICK: Duration = Duration::from_millis(50);
 /// arrives before anybody takes it for too late.
 const BEYOND_TERM_MS: std::ops::Range<u64> = 1_000..6_000;
 
+/// So much longer than its patience a client hears nothing, at least and at most, in milliseconds: seldom for so long
+/// that its session ends.
+const BEYOND_PATIENCE_MS: std::ops::Range<u64> = 100..4_000;
+
 /// With what the metadata service refuses changes that it could do.
 const REFUSED_WITH: [i32; 3] = [libc::ENOSPC, libc::EDQUOT, libc::EIO];
 
@@ -240,7 +244,7 @@ impl<'a> Faults<'a> {
                 cluster.world.net().cut(&name, &other);
                 End::Heal(name, other)
             }
-            Kind::CutOff => match self.cut_off(client) {
+            Kind::CutOff | Kind::Unheard => match self.cut_off(client, kind) {
                 Some((end, length)) => {
                     length_ms = length;
                     end
@@ -345,9 +349,10 @@ impl<'a> Faults<'a> {
         cluster.look();
     }
 
-    /// Cuts a client off from all metadata servers, or from all data servers, for longer than a term; none if it is
-    /// cut off from them. Answers for how many milliseconds, too.
-    fn cut_off(&mut self, client: usize) -> Option<(End, u64)> {
+    /// Cuts a client off from all metadata servers, or from all data servers, for longer than a term; or it hears
+    /// nothing from them, for longer than its patience. None if it is cut off from them. Answers for how many
+    /// milliseconds, too.
+    fn cut_off(&mut self, client: usize, kind: Kind) -> Option<(End, u64)> {
         let cluster = self.cluster;
         let name = cluster.clients[client].name();
         let servers: Vec<String> = match self.rng.once_in(3) {
@@ -363,11 +368,18 @@ impl<'a> Faults<'a> {
         if servers.iter().any(|server| net.is_disturbed(&name, server)) {
             return None;
         }
-        for server in &servers {
-            net.cut(&name, server);
-        }
-        let term = cluster.shape.session_term.as_millis() as u64;
-        let length_ms = term + self.rng.within(BEYOND_TERM_MS);
+        let shape = &cluster.shape;
+        let length_ms = if kind == Kind::Unheard {
+            for server in &servers {
+                net.cut_one_way(server, &name);
+            }
+            shape.client.patience_ms + self.rng.within(BEYOND_PATIENCE_MS)
+        } else {
+            for server in &servers {
+                net.cut(&name, server);
+            }
+            shape.session_term.as_millis() as u64 + self.rng.within(BEYOND_TERM_MS)
+        };
         Some((End::HealAll(name, servers), length_ms))
     }
 
