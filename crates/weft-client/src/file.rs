@@ -44,6 +44,9 @@ impl Core {
         ino: u64,
         flags: OpenFlags,
     ) -> Result<HandleId> {
+        // Or it was taken over from another client that had it open (`Core::set_open`).
+        let is_kept =
+            |node: &Node| node.is_kept_for(self.session_of(ino).id()) || node.state.borrow().orphan;
         let (node, attr, held) = loop {
             let (node, known) = self.known(ino).await?;
             match known.attr.kind() {
@@ -55,23 +58,26 @@ impl Core {
             }
             // Whoever takes the last name away asks for the lease first, and then sees it open.
             let held = self.begin(&node, Mode::Shared).await?;
-            if node.unlinking.get() == 0 {
-                let attr = node.state.borrow().attr.unwrap_or(known.attr);
+            let attr = node.state.borrow().attr.unwrap_or(known.attr);
+            // Opened before or not at all: the server was told of no handle. And what it is asked to keep may be opened
+            // when it has said so.
+            let is_awaited = || {
+                let has_gone = attr.nlink == 0 && !is_kept(&node);
+                node.unlinking.get() > 0 || has_gone && node.keeping.get() > 0
+            };
+            if !is_awaited() {
                 break (node, attr, held);
             }
             drop(held);
-            // Opened before or not at all: the server was told of no handle.
             self.patiently(async {
-                while node.unlinking.get() > 0 {
+                while is_awaited() {
                     node.wake.notified().await;
                 }
                 Ok(())
             })
             .await?;
         };
-        // Or it was taken over from another client that had it open (`Core::set_open`).
-        let is_kept = node.is_kept_for(self.session_of(ino).id()) || node.state.borrow().orphan;
-        if attr.nlink == 0 && !is_kept {
+        if attr.nlink == 0 && !is_kept(&node) {
             // It lives as long as others have it open, and the service would not know of this one.
             return Err(Errno(libc::ESTALE));
         }

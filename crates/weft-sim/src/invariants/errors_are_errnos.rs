@@ -95,7 +95,8 @@ fn done_before(records: &[Record], record: &Record) -> String {
     let mut last: Vec<&Record> = records.iter().filter(is_such).collect();
     last.sort_by_key(|other| other.invoked);
     let last = last.iter().rev().take(DONE_BEFORE).rev();
-    last.map(|other| format!("\n  before it: {other}")).collect()
+    last.map(|other| format!("\n  before it: {other}"))
+        .collect()
 }
 
 fn judge(

@@ -417,6 +417,28 @@ fn a_name_and_the_file_of_another_group_that_it_stands_for_are_asked_for_one_aft
 }
 
 #[test]
+fn a_file_that_is_opened_and_cut_may_lose_its_last_name_between_the_two_and_is_cut() {
+    for (seen, is_right) in [(64, true), (0, true), (10, false)] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        let open = |truncate| Op::Open { ino: 7, truncate };
+        script.op(1, 20, 25, open(false), Reply::Done);
+        script.op(2, 30, 100, open(true), Reply::Done);
+        script.op(1, 40, 50, unlink("a"), Reply::Done);
+        let Reply::Entry(of_one) = file(7, seen) else {
+            panic!("no entry");
+        };
+        let getattr = || Op::Getattr { ino: 7 };
+        let of_none = Reply::Entry(Seen { nlink: 0, ..of_one });
+        script.op(1, 60, 70, getattr(), of_none.clone());
+        assert_eq!(script.verdict().is_ok(), is_right, "{seen}");
+        script.op(1, 110, 120, getattr(), of_none);
+        assert_eq!(script.verdict().is_ok(), seen == 0, "{seen}");
+    }
+}
+
+#[test]
 fn a_write_that_was_refused_does_not_show_that_what_another_had_written_is_safe() {
     let append = |bytes| Op::Write {
         ino: 7,

@@ -328,7 +328,9 @@ impl State {
         match (self.effect(number, record, reply), reply) {
             (Ok(_), Some(Reply::Error(_))) => Vec::new(),
             (Ok(state), _) if self.may_be_done_by_a_ghost(record) => vec![state, self.clone()],
-            (Ok(state), None) if record.op.writes_data() => vec![self.perhaps_refused(state, record)],
+            (Ok(state), None) if record.op.writes_data() => {
+                vec![self.perhaps_refused(state, record)]
+            }
             (Ok(state), _) => vec![state],
             (Err(errors), Some(Reply::Error(errno))) if errors.contains(errno) => {
                 vec![self.clone()]

@@ -4,13 +4,15 @@
 //! - A read by way of the page cache looks at each page by itself, and asks where the file ends before that.
 //! - A write by way of the page cache is sent in several WRITEs if pages of it are not known whole. If one of them
 //!   fails, the program is told how far those before it went.
+//! - An open with truncation opens the file and then cuts it: its last name may go between the two. (So it is for a
+//!   client without a kernel.)
 //! - A rename looks up its two names one after the other, and refuses by itself what they do not allow.
 //!
 //! [`taken_apart`] makes a record of each step, so that each is judged. Keeps true: a step has its moment within the
 //! operation.
 
 use super::content;
-use super::history::{LATE, Op, Outcome, Record, Reply};
+use super::history::{Kind, LATE, Op, Outcome, Record, Reply};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -37,6 +39,7 @@ pub(super) fn taken_apart(mut records: Vec<Record>) -> Vec<Record> {
             Op::Write { .. } => write(record, number),
             Op::Read { .. } if record.by_kernel => read(&records, number),
             Op::Rename { .. } if record.by_kernel => rename(record),
+            Op::Open { truncate: true, .. } => open_and_cut(record, number),
             _ => Vec::new(),
         };
         let mut steps = steps.into_iter();
@@ -244,6 +247,27 @@ fn write(record: &Record, number: usize) -> Vec<Record> {
         1 => Vec::new(),
         _ => steps,
     }
+}
+
+/// It is opened, and cut by way of the handle.
+fn open_and_cut(record: &Record, number: usize) -> Vec<Record> {
+    let (&Op::Open { ino, .. }, Outcome::Known(Reply::Done)) = (&record.op, &record.outcome) else {
+        return Vec::new();
+    };
+    let opened = Record {
+        op: Op::Open {
+            ino,
+            truncate: false,
+        },
+        ..record.clone()
+    };
+    let cut = Record {
+        op: Op::Truncate { ino, size: 0 },
+        outcome: Outcome::Known(Reply::Inode(ino, Kind::File)),
+        after: Some(number),
+        ..record.clone()
+    };
+    vec![opened, cut]
 }
 
 /// What it found of either name, if it refused by itself.

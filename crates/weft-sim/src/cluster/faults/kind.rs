@@ -77,12 +77,7 @@ pub const GROUP_KINDS: &[Kind] = &[
 ];
 
 /// Kinds that no seed draws, or those that are kept would mean something else: for storms.
-pub const STORM_KINDS: &[Kind] = &[
-    Kind::Refusals,
-    Kind::DiskDies,
-    Kind::CutOff,
-    Kind::Unheard,
-];
+pub const STORM_KINDS: &[Kind] = &[Kind::Refusals, Kind::DiskDies, Kind::CutOff, Kind::Unheard];
 
 /// The kinds that there are with so many metadata servers.
 pub fn all(members: u32) -> impl Iterator<Item = Kind> {
