@@ -230,23 +230,6 @@ fn clients_that_are_cut_off_for_longer_than_a_term_go_on() {
 }
 
 #[test]
-fn clients_that_do_not_hear_what_became_of_their_changes_go_on() {
-    let mut table = Table::new();
-    for (mounts, members, seeds) in [(false, 1, 0..6), (false, 3, 6..8), (true, 1, 8..10)] {
-        let options = Options {
-            storm: Some(faults::Kind::Unheard),
-            operations: 60,
-            mounts,
-            ..with(members)
-        };
-        run_all(&mut table, &options, seeds.map(|seed| 33_000 + seed));
-    }
-    let names = [faults::Kind::Unheard.name()];
-    let (text, zeros) = coverage::render(&table, workload::OPERATIONS, &names);
-    assert!(zeros.is_empty(), "never met: {zeros:?}\n{text}");
-}
-
-#[test]
 fn fresh_seeds_pass_too() {
     // The standard library's hashers are seeded by the operating system.
     let seeds = || (0..FRESH).map(|_| RandomState::new().build_hasher().finish() % 1_000_000);

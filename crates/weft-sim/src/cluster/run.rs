@@ -246,7 +246,11 @@ pub(crate) fn draw_shape(world: &World, options: &Options) -> Shape {
             ..weft_meta::Settings::default()
         },
         data: weft_data::Settings {
-            clear_after_ms: [100, 1_000, 60_000][rng.below(3) as usize],
+            clear_after_ms: match ([100, 1_000, 60_000][rng.below(3) as usize], options.storm) {
+                // What remained in doubt is compared by then, and the run does not last that long.
+                (60_000, Some(Kind::Unheard)) => 10_000,
+                (drawn, _) => drawn,
+            },
             ..weft_data::Settings::default()
         },
         policy: weft_client::Policy {

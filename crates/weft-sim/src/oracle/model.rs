@@ -87,6 +87,9 @@ pub struct State {
     gone: BTreeSet<u64>,
     /// Clients that are dead. What they have open keeps files that only they could ask for.
     dead: BTreeSet<ClientId>,
+    /// Clients that have lost a session. What they had open without a name they may have kept for the next one, if it
+    /// is there for others still.
+    have_lost: BTreeSet<ClientId>,
     /// What becomes of inodes without a name, if it is not that they are gone.
     pub(super) lingering: Option<Lingering>,
 }
@@ -117,6 +120,7 @@ impl State {
             locks: BTreeMap::new(),
             gone: BTreeSet::new(),
             dead: BTreeSet::new(),
+            have_lost: BTreeSet::new(),
             lingering: None,
         }
     }
@@ -346,6 +350,7 @@ impl State {
     fn perhaps_refused(&self, mut next: State, record: &Record) -> State {
         if let Some(ino) = record.op.inode()
             && let Ok(id) = self.find(ino)
+            && next.inodes.contains_key(&id)
         {
             let before = &self.get(id).content;
             next.edit(id)
@@ -591,7 +596,8 @@ impl State {
             }
             Op::Open { ino, truncate } => {
                 let id = self.file(*ino)?;
-                let has_it = self.has_open(client, id) || self.may_claim(record);
+                let may_claim = self.may_claim(record) || self.have_lost.contains(&client);
+                let has_it = self.has_open(client, id) || may_claim;
                 if self.get(id).names == 0 && !has_it {
                     // Only a name can be opened.
                     return Err(GONE.to_vec());
@@ -778,6 +784,9 @@ impl State {
                         Op::SyncsAll if reply.is_some() => content.synced(client),
                         _ => content.client_gone(client),
                     }
+                }
+                if record.op == Op::Loses {
+                    next.have_lost.insert(client);
                 }
                 if record.op == Op::Dies {
                     next.dead.insert(client);
