@@ -129,6 +129,7 @@ impl Random {
                 inos: vec![self.ino(inos), self.number()],
             }),
             0..=4 => Op::Create(Create {
+                cuts: self.number(),
                 parent: self.ino(inos),
                 name: self.name(),
                 kind: self.below(9) as i32,

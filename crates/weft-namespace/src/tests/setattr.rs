@@ -162,12 +162,12 @@ fn times_now_need_writing_and_times_told_ownership() {
         ..user(2)
     };
 
-    w.ok(&user(3), Op::Setattr(now.clone()));
+    w.ok(&user(3), Op::Setattr(now));
     assert_eq!([w.attr(f).atime, w.attr(f).mtime], [w.now(); 2]);
-    assert_eq!(w.fails(&member, Op::Setattr(now.clone())), Errno::EACCES);
+    assert_eq!(w.fails(&member, Op::Setattr(now)), Errno::EACCES);
     for op in [&told, &one_now, &mixed] {
-        assert_eq!(w.fails(&user(3), Op::Setattr(op.clone())), Errno::EPERM);
-        assert_eq!(w.fails(&member, Op::Setattr(op.clone())), Errno::EPERM);
+        assert_eq!(w.fails(&user(3), Op::Setattr(*op)), Errno::EPERM);
+        assert_eq!(w.fails(&member, Op::Setattr(*op)), Errno::EPERM);
     }
     w.chmod(f, 0);
     w.ok(&user(1), Op::Setattr(now));

@@ -216,9 +216,9 @@ fn a_writer_that_is_not_the_owner_cannot_choose_the_time() {
         mtime: Some(time(9)),
         ..setattr(f)
     };
-    w.ok(&user(2), Op::Setattr(op.clone()));
+    w.ok(&user(2), Op::Setattr(op));
     assert_eq!(w.attr(f).mtime, w.now());
-    w.ok(&user(1), Op::Setattr(op.clone()));
+    w.ok(&user(1), Op::Setattr(op));
     assert_eq!(w.attr(f).mtime, Some(time(9)));
     let op = Setattr {
         mtime: None,

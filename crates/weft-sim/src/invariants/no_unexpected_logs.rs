@@ -97,6 +97,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("bad blocks were not healed", DISKS),
     ("written bytes are lost", DISKS),
     ("write-back for a revocation failed", DISKS),
+    ("write-back for a revocation failed", &[Kind::Unheard]),
     // Its member leaves the pair.
     ("the disk fails", FAILING),
     // No room for what a new store holds, or its disk fails as it is opened.

@@ -185,7 +185,7 @@ fn of_locks(record: &Record, file: u64) -> Option<Record> {
 /// An operation as it is for the tree of names: all files are empty, and nothing is locked.
 fn of_names(record: &Record) -> Option<Record> {
     match record.op {
-        Op::Loses | Op::SyncsAll | Op::Lock { .. } | Op::Truncate { .. } | Op::Copy { .. } => None,
+        Op::SyncsAll | Op::Lock { .. } | Op::Truncate { .. } | Op::Copy { .. } => None,
         Op::Read { .. }
         | Op::Write { .. }
         | Op::Fsync { .. }
