@@ -29,7 +29,6 @@ mod file;
 mod handles;
 mod held;
 mod keeping;
-mod late;
 mod leases;
 mod locks;
 mod lookup;

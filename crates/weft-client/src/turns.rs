@@ -276,8 +276,7 @@ impl Core {
     pub async fn say_goodbye(self: &Rc<Self>, session: &Rc<Session>) {
         session.begin_leaving();
         let id = session.id();
-        // With a change on its way that was given up, the session has to be fenced: it ends by its term.
-        if id == 0 || self.pairs.late.is_any() {
+        if id == 0 {
             return;
         }
         let closing = op::Op::CloseSession(proto::CloseSession {

@@ -6,7 +6,6 @@ mod cut_off;
 mod departed;
 mod forgotten;
 mod in_doubt;
-mod late;
 mod onlookers;
 mod stood_still;
 
