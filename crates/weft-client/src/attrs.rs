@@ -330,12 +330,6 @@ impl Core {
         .await
     }
 
-    /// The same, to nothing.
-    pub fn was_emptied(&self, node: &Node, told: &Attr) {
-        self.was_cut(node, told);
-        node.state.borrow_mut().replaced = true;
-    }
-
     /// The server has cut a file: size and times are what it says, nothing is owed. (Told late, this may be known
     /// already, and more since.)
     pub fn was_cut(&self, node: &Node, told: &Attr) {
@@ -349,6 +343,12 @@ impl Core {
         if let Some(attr) = &mut state.attr {
             *attr = *told;
         }
+    }
+
+    /// The same, to nothing.
+    pub fn was_emptied(&self, node: &Node, told: &Attr) {
+        self.was_cut(node, told);
+        node.state.borrow_mut().replaced = true;
     }
 
     /// A file was read: its time of access moves as relatime lets it, without anybody waiting.
