@@ -4,7 +4,7 @@ use crate::access;
 use crate::core::{Core, root_cred};
 use crate::held::KeptBack;
 use crate::leases::Mode;
-use crate::node::{Node, NodeState};
+use crate::node::{Node, NodeState, mark_changed};
 use crate::session::{Link, Stopped, Unacknowledged};
 use crate::types::*;
 use bytes::Bytes;
@@ -139,7 +139,7 @@ impl Core {
         };
         attr.atime = time(set.atime, attr.atime);
         attr.mtime = time(set.mtime, attr.mtime);
-        attr.ctime = Some(now);
+        mark_changed(attr, now);
         state.buffer.changes += 1;
         drop(state);
         self.tell_if_closed(&node);
@@ -187,7 +187,7 @@ impl Core {
                 if let Some(attr) = &mut state.attr {
                     attr.size = size;
                     attr.mtime = Some(now);
-                    attr.ctime = Some(now);
+                    mark_changed(attr, now);
                     grown = *attr;
                 }
                 state.buffer.changes += 1;

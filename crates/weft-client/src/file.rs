@@ -5,7 +5,7 @@ use crate::access;
 use crate::core::{Core, Use, root_cred};
 use crate::handles::FileHandle;
 use crate::leases::{Mode, Need};
-use crate::node::{FileLayout, Node};
+use crate::node::{FileLayout, Node, mark_changed};
 use crate::pairs::Object;
 use crate::readahead::{Chunk, slice_parts};
 use crate::types::*;
@@ -641,7 +641,7 @@ impl Core {
         attr.allocated = (attr.allocated + fresh).min(most);
         attr.size = grown;
         attr.mtime = Some(now);
-        attr.ctime = Some(now);
+        mark_changed(attr, now);
         state.counted = match goes_on {
             true => counted.start..counted.end.max(blocks.end),
             false => blocks,
@@ -710,7 +710,7 @@ impl Core {
                 attr.size = attr.size.max(end);
             }
             attr.mtime = Some(now);
-            attr.ctime = Some(now);
+            mark_changed(attr, now);
             state.buffer.changes += 1;
         }
         drop(state);

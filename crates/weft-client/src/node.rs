@@ -363,6 +363,10 @@ impl NodeState {
             if later(old.mtime, new.mtime) {
                 new.mtime = old.mtime;
             }
+            if (new.size, new.mtime) != (attr.size, attr.mtime) {
+                // Or there were two sizes with one ctime: what the server says, and what is said here.
+                new.ctime = later_of(old.ctime, moment_after(attr.ctime));
+            }
             return new;
         }
         if old.change > new.change {
@@ -373,9 +377,7 @@ impl NodeState {
             new.mtime = old.mtime;
             new.atime = old.atime;
             new.allocated = old.allocated;
-            if later(old.ctime, new.ctime) {
-                new.ctime = old.ctime;
-            }
+            new.ctime = later_of(old.ctime, moment_after(attr.ctime));
         }
         new
     }
@@ -411,6 +413,30 @@ impl NodeState {
 pub(crate) fn later(a: Option<proto::Time>, b: Option<proto::Time>) -> bool {
     let key = |t: Option<proto::Time>| t.map(|t| (t.seconds, t.nanos));
     key(a) > key(b)
+}
+
+fn later_of(a: Option<proto::Time>, b: Option<proto::Time>) -> Option<proto::Time> {
+    if later(a, b) { a } else { b }
+}
+
+/// A nanosecond later.
+fn moment_after(time: Option<proto::Time>) -> Option<proto::Time> {
+    time.map(|time| match time.nanos {
+        ..999_999_999 => proto::Time {
+            nanos: time.nanos + 1,
+            ..time
+        },
+        _ => proto::Time {
+            seconds: time.seconds.saturating_add(1),
+            nanos: 0,
+        },
+    })
+}
+
+/// This client changes the file at `now`. Its ctime is never one that was told before with other contents, though the
+/// clock here be behind or have stood still: gateways tell clients of changes by it.
+pub(crate) fn mark_changed(attr: &mut Attr, now: proto::Time) {
+    attr.ctime = later_of(Some(now), moment_after(attr.ctime));
 }
 
 /// All nodes by number, the long unused ones leaving first.
@@ -550,6 +576,53 @@ mod tests {
             ..Attr::default()
         });
         assert_eq!(state.attr.unwrap().mode, 0o644, "an older answer read late");
+    }
+
+    #[test]
+    fn no_two_sizes_are_shown_with_one_ctime() {
+        let at = |nanos| Some(proto::Time { seconds: 7, nanos });
+        let told = Attr {
+            size: 10,
+            change: 4,
+            mtime: at(500),
+            ctime: at(500),
+            ..Attr::default()
+        };
+        let mut seen = std::collections::BTreeMap::new();
+        let mut see = |attr: &Attr| {
+            let ctime = attr.ctime.map(|time| (time.seconds, time.nanos));
+            let size = *seen.entry(ctime).or_insert(attr.size);
+            assert_eq!(size, attr.size, "{ctime:?}");
+        };
+        see(&told);
+        // The clock here is behind that of the server, goes on, and stands still.
+        for nanos in [3, 400, 600, 600, 999_999_999, 999_999_999] {
+            for span in [None, Some(0..BLOCK_BYTES)] {
+                let mut state = NodeState::default();
+                match span {
+                    None => drop(state.lease.grant(Mode::Write, 1)),
+                    Some(span) => drop(state.lease.grant_range(span, true, 1)),
+                }
+                state.take_attr(&told);
+                let attr = state.attr.as_mut().unwrap();
+                (attr.size, attr.mtime) = (11, at(nanos));
+                mark_changed(attr, at(nanos).unwrap());
+                state.buffer.changes += 1;
+                see(&state.attr.unwrap());
+                // The same, and what another has told, from before this was told.
+                state.take_attr(&told);
+                see(&state.attr.unwrap());
+                let theirs = Attr {
+                    change: 5,
+                    ctime: at(700),
+                    mtime: at(700),
+                    ..told
+                };
+                see(&theirs);
+                state.take_attr(&theirs);
+                see(&state.attr.unwrap());
+            }
+        }
     }
 
     #[test]
