@@ -631,6 +631,15 @@ impl Client {
         self.0.fsync(handle).await
     }
 
+    /// What was written to the file before this was opened is lost in part, and nobody has been told of that: now the
+    /// caller is, and neither a write nor an fsync tells it again.
+    ///
+    /// # Errors
+    /// EBADF: it is not open.
+    pub fn takes_word_of_loss(&self, handle: HandleId) -> Result<bool> {
+        self.0.takes_word_of_loss(handle)
+    }
+
     /// As fsync, for all files.
     pub async fn sync_all(&self) -> Result<()> {
         self.0.sync_all().await

@@ -209,6 +209,11 @@ impl Core {
         synced
     }
 
+    pub fn takes_word_of_loss(&self, id: HandleId) -> Result<bool> {
+        let handle = self.handles.file(id)?;
+        Ok(handle.node.failure_since(&handle.seen_failures).is_err())
+    }
+
     /// An errno that a write by anybody has left for those who have the file open, `once` or as often as it is asked. What
     /// was refused is not to be seen any more when they hear of it: the face forgets it before.
     async fn refused(&self, handle: &FileHandle, once: bool) -> Result<()> {

@@ -134,6 +134,11 @@ impl Files {
             self.release(handle);
             return self.take(&file);
         }
+        // What an earlier session took with it clients are told by the verifier. To fail a write that has nothing to do
+        // with it, or a COMMIT, would be an error that no client tries again.
+        if let Ok(true) = self.client.takes_word_of_loss(handle) {
+            self.verifier.renew();
+        }
         let file = Rc::new(OpenFile {
             handle,
             ino,
