@@ -514,6 +514,13 @@ impl Pairs {
         }
     }
 
+    /// A change that was given up may still be done.
+    fn note_late(&self, core: &Rc<Core>, object: Object, done: &Result<(), Undone>) {
+        if let Err(Undone::InDoubt(_)) = done {
+            self.may_come_late(core, object);
+        }
+    }
+
     /// A number for a change, not confirmed until the guard says how it ended.
     fn number(&self, with: &Session, pair: u32) -> Unconfirmed<'_> {
         self.forget_doubts(with);
@@ -646,6 +653,7 @@ impl Pairs {
             let epoch = self.pair(object.pair).epoch();
             written.announced.sent_to_both(&places, epoch, number.1);
         }
+        self.note_late(core, object, &done);
         let ended = number.ended(to, done);
         self.ended(core, object.pair, to, number);
         ended
@@ -702,7 +710,9 @@ impl Pairs {
             owing: None,
         };
         let done = self.do_change(core, target, make, Payload::none());
-        let ended = number.ended(to, done.await);
+        let done = done.await;
+        self.note_late(core, object, &done);
+        let ended = number.ended(to, done);
         self.ended(core, object.pair, to, number);
         ended
     }

@@ -29,6 +29,7 @@ mod file;
 mod handles;
 mod held;
 mod keeping;
+mod late;
 mod leases;
 mod locks;
 mod lookup;

@@ -7,6 +7,7 @@
 use crate::changes::Numbers;
 use crate::copies::{Awaited, Copies};
 use crate::core::Core;
+use crate::late::Late;
 use crate::session::Session;
 use crate::slots::FIRST;
 use crate::types::Errno;
@@ -113,6 +114,14 @@ impl Pair {
             suspecting: Cell::new(false),
             written: RefCell::default(),
             trouble_since: Cell::new(None),
+        }
+    }
+
+    /// What is asked of a member from now on is asked over another connection.
+    pub(super) fn leave_connection(&self, member: Member) {
+        let link = &self.members[member.index()];
+        if let Some(connection) = link.connection.borrow_mut().take() {
+            connection.close("a change was given up");
         }
     }
 
@@ -241,6 +250,7 @@ pub(crate) struct Pairs {
     pub(super) owed_age: Duration,
     pairs: RefCell<BTreeMap<u32, Rc<Pair>>>,
     pub(super) numbers: Numbers,
+    pub late: Late,
     /// Those who tell the groups of the service at once when what [`Pairs::settled`] answers has changed.
     tellers: RefCell<Vec<Rc<Notify>>>,
 }
@@ -296,6 +306,7 @@ impl Pairs {
             owed_age: Duration::from_millis(settings.owed_ms),
             pairs: RefCell::default(),
             numbers: Numbers::default(),
+            late: Late::default(),
             tellers: RefCell::default(),
         }
     }

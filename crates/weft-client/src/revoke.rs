@@ -222,6 +222,11 @@ impl Core {
                 }
             }
             drop(waits_for_pairs);
+            // If that takes longer than the lease may, the session ends, and is fenced.
+            self.pairs.late.none().await;
+            if is_void() {
+                return;
+            }
             // Pages that were held, or have come since, under a use that has ended by now.
             if forgets && (!forgotten || node.state.borrow().lease.served() != served) {
                 self.invalidate(node).await;

@@ -276,7 +276,8 @@ impl Core {
     pub async fn say_goodbye(self: &Rc<Self>, session: &Rc<Session>) {
         session.begin_leaving();
         let id = session.id();
-        if id == 0 {
+        // With a change on its way that was given up, the session has to be fenced: it ends by its term.
+        if id == 0 || self.pairs.late.is_any() {
             return;
         }
         let closing = op::Op::CloseSession(proto::CloseSession {

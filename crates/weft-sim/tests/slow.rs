@@ -6,6 +6,7 @@ mod cut_off;
 mod departed;
 mod forgotten;
 mod in_doubt;
+mod late;
 mod onlookers;
 mod stood_still;
 
