@@ -108,7 +108,7 @@ impl Pairs {
                 pair: id,
                 objects: Vec::new(),
             };
-            let asked = self.call(pair, member, session, &request, Payload::none());
+            let asked = self.probe(pair, member, session, &request, Payload::none());
             if asked.await.is_ok() {
                 return;
             }

@@ -441,6 +441,22 @@ impl Pairs {
         request: &R,
         payload: Payload,
     ) -> Result<(R::Reply, Bytes), Trouble> {
+        let answer = self.probe(pair, member, session, request, payload).await;
+        if answer.is_ok() {
+            pair.trouble_since.set(None);
+        }
+        answer
+    }
+
+    /// The same of what only asks whether the member hears: that is no end of the trouble that others have with it.
+    pub(super) async fn probe<R: Rpc>(
+        &self,
+        pair: &Pair,
+        member: Member,
+        session: u64,
+        request: &R,
+        payload: Payload,
+    ) -> Result<(R::Reply, Bytes), Trouble> {
         let reaching = self.reach(pair, member, session);
         let Some(Some(connection)) = while_serving(pair, member, reaching).await else {
             return Err(Trouble::Away);
@@ -475,10 +491,7 @@ impl Pairs {
         };
         link.heard.set(self.env.now());
         match answer {
-            Ok(answer) => {
-                pair.trouble_since.set(None);
-                Ok(answer)
-            }
+            Ok(answer) => Ok(answer),
             Err(CallError::Lost(_)) => Err(Trouble::Away),
             Err(CallError::Failed(failed)) => Err(trouble_of::<R>(pair, member, failed)),
         }
