@@ -1,16 +1,18 @@
 //! flock and fcntl locks: kept by the metadata service, waited for here.
 
 use crate::core::Core;
+use crate::session::{Doubt, Stopped};
 use crate::types::{Cred, Errno, FileLock, HandleId, Result};
 use futures_util::future::select;
 use rangemap::RangeSet;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use weft_wire::proto::{GetLockRequest, SetLock, file_lock, op};
+use weft_wire::proto::{GetLockRequest, OpReply, SetLock, file_lock, op};
 
 /// A lock that is waited for is tried again after this long though nobody said that it is free: the
 /// word may have been lost with a connection.
@@ -31,6 +33,15 @@ fn key(ino: u64, lock: &FileLock) -> Key {
     (ino, lock.flock, lock.owner)
 }
 
+/// The last byte of all that there can be is left out.
+fn bytes(lock: &FileLock) -> Range<u64> {
+    lock.start
+        ..lock
+            .last
+            .saturating_add(1)
+            .max(lock.start.saturating_add(1))
+}
+
 fn unlocks(lock: &FileLock) -> bool {
     lock.kind == file_lock::Kind::Unlock as i32
 }
@@ -47,6 +58,9 @@ pub(crate) struct Locks {
     waiting: RefCell<BTreeMap<u64, Rc<Notify>>>,
     /// Everybody who may wait; with the last one `waiting` is emptied.
     waiters: Cell<usize>,
+    /// How many requests for a lock were given up of which nobody knows yet whether it is granted.
+    doubted: RefCell<BTreeMap<Key, usize>>,
+    decided: Notify,
 }
 
 impl Locks {
@@ -88,11 +102,10 @@ impl Locks {
     fn set(&self, ino: u64, lock: &FileLock, by: HandleId) {
         let mut all = self.held.borrow_mut();
         let held = all.entry(key(ino, lock)).or_default();
-        let bytes = lock.start..lock.last.saturating_add(1).max(lock.start + 1);
         if unlocks(lock) {
-            held.bytes.remove(bytes);
+            held.bytes.remove(bytes(lock));
         } else {
-            held.bytes.insert(bytes);
+            held.bytes.insert(bytes(lock));
             held.handles.insert(by);
         }
         if held.bytes.is_empty() {
@@ -104,6 +117,24 @@ impl Locks {
     fn closed(&self, key: Key) {
         self.held.borrow_mut().remove(&key);
         self.lost.borrow_mut().remove(&key);
+    }
+
+    /// The owner has locked some of these bytes, and knows it.
+    fn holds_some(&self, ino: u64, lock: &FileLock) -> bool {
+        let all = self.held.borrow();
+        let held = all.get(&key(ino, lock));
+        held.is_some_and(|held| held.bytes.overlaps(&bytes(lock)))
+    }
+
+    /// Waits until nothing is in doubt that the owner asked for.
+    async fn none_in_doubt(&self, key: Key) {
+        loop {
+            let decided = self.decided.notified();
+            if !self.doubted.borrow().contains_key(&key) {
+                return;
+            }
+            decided.await;
+        }
     }
 
     fn has_lost(&self, ino: u64, lock: &FileLock) -> bool {
@@ -153,12 +184,13 @@ impl Core {
         Ok(reply.conflict)
     }
 
+    /// `is_recorded`: [`Locks::held`] will say that the owner has it.
     async fn try_lock(
         self: &Rc<Self>,
         cred: Cred,
         ino: u64,
         lock: FileLock,
-        wait: bool,
+        (wait, is_recorded): (bool, bool),
     ) -> Result<()> {
         let set = op::Op::SetLock(SetLock {
             ino,
@@ -169,10 +201,42 @@ impl Core {
         if !unlocks(&lock) {
             self.locks.note(ino, &lock);
         }
-        let (reply, _) = self.change_at(ino, cred, set, false).await?;
+        let (reply, _) = match self.change_or_doubt(ino, cred, set, false).await {
+            Ok(answer) => answer,
+            Err(Stopped::InDoubt(doubt)) if is_recorded && !unlocks(&lock) => {
+                self.undo_if_granted(doubt, ino, lock);
+                return Err(Errno(libc::EIO));
+            }
+            Err(stopped) => return Err(stopped.errno()),
+        };
         match reply.reply.map_or(0, |reply| reply.failure_errno) {
             0 => Ok(()),
             errno => Err(Errno(errno as i32)),
+        }
+    }
+
+    /// A lock that was asked for, and given up: should it be granted all the same, nobody would know that he has it. It
+    /// is dropped again, unless its owner has had some of it before; then it is freed with that.
+    fn undo_if_granted(self: &Rc<Self>, doubt: Doubt, ino: u64, lock: FileLock) {
+        let in_doubt = InDoubt::new(self, key(ino, &lock));
+        let core = self.clone();
+        self.env.spawn("lock in doubt", async move {
+            let answer = doubt.end(&core, ino).await;
+            let is_refused = |reply: &OpReply| reply.failure_errno != 0;
+            let is_granted =
+                answer.is_some_and(|(reply, _)| !reply.reply.as_ref().is_some_and(is_refused));
+            if is_granted && !core.locks.holds_some(ino, &lock) {
+                core.unlock_again(Cred::default(), ino, lock).await;
+            }
+            drop(in_doubt);
+        });
+    }
+
+    /// Drops what has perhaps been granted to one who does not know it.
+    async fn unlock_again(self: &Rc<Self>, cred: Cred, ino: u64, mut lock: FileLock) {
+        lock.kind = file_lock::Kind::Unlock as i32;
+        if let Err(errno) = self.try_lock(cred, ino, lock, (false, false)).await {
+            tracing::warn!(ino, %errno, "a lock that was given up stays until its file is closed");
         }
     }
 
@@ -192,6 +256,14 @@ impl Core {
         wait: bool,
     ) -> Result<()> {
         let (notify, _waiter) = self.locks.waits(ino);
+        if !unlocks(&lock) {
+            // Or what is granted now were dropped with that.
+            let decided = async {
+                self.locks.none_in_doubt(key(ino, &lock)).await;
+                Ok(())
+            };
+            self.patiently(decided).await?;
+        }
         loop {
             // Before the attempt, so that what is freed between it and the waiting is heard of.
             let freed = notify.notified();
@@ -205,7 +277,11 @@ impl Core {
             let trying = self.clone();
             let (owned_cred, core) = (cred.clone(), self.clone());
             let result = core
-                .to_the_end(async move { trying.try_lock(owned_cred, ino, lock, wait).await })
+                .to_the_end(async move {
+                    trying
+                        .try_lock(owned_cred, ino, lock, (wait, by.is_some()))
+                        .await
+                })
                 .await;
             attempt.is_over.set(true);
             drop(attempt);
@@ -257,7 +333,10 @@ impl Core {
             pid: 0,
             ..FileLock::default()
         };
-        match self.try_lock(Cred::default(), ino, unlock, false).await {
+        match self
+            .try_lock(Cred::default(), ino, unlock, (false, false))
+            .await
+        {
             // The locks of a file that is gone went with it: that it is closed may have been heard first.
             Ok(()) | Err(Errno(libc::ESTALE)) => {}
             Err(errno) => return Err(errno),
@@ -322,14 +401,38 @@ impl Drop for Attempt<'_> {
         if self.is_over.get() || unlocks(&self.lock) {
             return;
         }
-        let mut unlock = self.lock;
-        unlock.kind = file_lock::Kind::Unlock as i32;
-        let (core, ino, cred) = (self.core.clone(), self.ino, self.cred.clone());
+        let (core, ino, cred, lock) = (self.core.clone(), self.ino, self.cred.clone(), self.lock);
         self.core.env.spawn("drop a lock", async move {
-            // Sent after the attempt on the same connection, so done after it.
-            if let Err(errno) = core.try_lock(cred, ino, unlock, false).await {
-                tracing::warn!(ino, %errno, "a lock that was given up stays until its file is closed");
+            if core.locks.holds_some(ino, &lock) {
+                // It had some of it before, and goes by that: with that it is freed.
+                return;
             }
+            // Sent after the attempt on the same connection, so done after it.
+            core.unlock_again(cred, ino, lock).await;
         });
+    }
+}
+
+/// Something that an owner asked for is in doubt.
+struct InDoubt(Rc<Core>, Key);
+
+impl InDoubt {
+    fn new(core: &Rc<Core>, key: Key) -> InDoubt {
+        *core.locks.doubted.borrow_mut().entry(key).or_insert(0) += 1;
+        InDoubt(core.clone(), key)
+    }
+}
+
+impl Drop for InDoubt {
+    fn drop(&mut self) {
+        let InDoubt(core, key) = self;
+        let mut doubted = core.locks.doubted.borrow_mut();
+        if let Some(count) = doubted.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                doubted.remove(key);
+            }
+        }
+        core.locks.decided.notify_waiters();
     }
 }

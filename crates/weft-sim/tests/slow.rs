@@ -7,6 +7,7 @@ mod departed;
 mod forgotten;
 mod in_doubt;
 mod late;
+mod lock_in_doubt;
 mod onlookers;
 mod stood_still;
 
