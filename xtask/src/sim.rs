@@ -45,6 +45,9 @@ pub struct Replay {
     /// Only this kind of fault, all the time.
     #[arg(long)]
     storm: Option<String>,
+    /// How many operations each client is to do; fewer are more often decided.
+    #[arg(long, default_value_t = Options::default().operations)]
+    operations: usize,
     /// Log lines of this level and graver: error, warn, info, debug or trace. The last 20,000 are shown.
     #[arg(long, default_value = "info")]
     level: String,
@@ -72,6 +75,7 @@ pub fn replay(told: &Replay) -> Outcome {
         slots: told.slots,
         spread: told.spread,
         mounts: told.mounts,
+        operations: told.operations,
         ..Options::default()
     };
     let report = run(seed, &options);

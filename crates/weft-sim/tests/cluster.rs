@@ -230,6 +230,20 @@ fn clients_that_are_cut_off_for_longer_than_a_term_go_on() {
 }
 
 #[test]
+fn clients_that_do_not_hear_what_became_of_their_changes_go_on() {
+    for (mounts, members, seeds) in [(false, 1, 0..8), (false, 3, 8..12), (true, 1, 12..16)] {
+        let options = Options {
+            storm: Some(faults::Kind::Unheard),
+            // Of many whose outcome nobody knows the oracle cannot say which were done.
+            operations: 25,
+            mounts,
+            ..with(members)
+        };
+        run_all(&mut Table::new(), &options, seeds.map(|seed| 33_000 + seed));
+    }
+}
+
+#[test]
 fn fresh_seeds_pass_too() {
     // The standard library's hashers are seeded by the operating system.
     let seeds = || (0..FRESH).map(|_| RandomState::new().build_hasher().finish() % 1_000_000);
