@@ -226,6 +226,15 @@ pub(crate) async fn take_from_twin(
     object: ObjectId,
     ranges: &[Range<u64>],
 ) -> Result<(), Unsettled> {
+    if ranges.is_empty() {
+        return Ok(());
+    }
+    // What was made a hole reaches as far as a file can. Behind both copies there is nothing to take.
+    let ours = node.store.length(object).await;
+    let ours = ours.map_err(|error| settle::of_store(node, error))?;
+    let end = ours.max(length_of_twin(node, epoch, object).await?);
+    let within = ranges.iter().map(|range| range.start..range.end.min(end));
+    let ranges: Vec<Range<u64>> = within.filter(|range| range.start < range.end).collect();
     let mut bytes = 0;
     let regions = ranges
         .iter()
@@ -233,13 +242,23 @@ pub(crate) async fn take_from_twin(
     let regions: Regions = regions.collect();
     for index in regions.runs().iter().cloned().flatten() {
         let region = Region { object, index };
-        let wanted = || ranges.to_vec();
+        let wanted = || ranges.clone();
         bytes += take_region_locked(node, epoch, region, &wanted, None).await?;
     }
     if bytes > 0 {
         tracing::info!(%object, bytes, "took what a client had sent to the other member only");
     }
     Ok(())
+}
+
+async fn length_of_twin(node: &Node, epoch: Epoch, object: ObjectId) -> Result<u64, Unsettled> {
+    let request = proto::ChecksumsRequest {
+        epoch: epoch.0,
+        object: Some(to_name(object)),
+        ..Default::default()
+    };
+    let (theirs, _) = node.link.call(&request, Payload::none()).await?;
+    Ok(theirs.length)
 }
 
 /// What can come back of an object, as it is now: what was written since is not lost.

@@ -241,6 +241,15 @@ fn clients_that_do_not_hear_what_became_of_their_changes_go_on() {
         };
         run_all(&mut Table::new(), &options, seeds.map(|seed| 33_000 + seed));
     }
+    // A trim that one member alone did, by a client that died: the file's end was looked for region by region, up to
+    // where a file can end.
+    let options = Options {
+        storm: Some(faults::Kind::Unheard),
+        operations: 40,
+        mounts: true,
+        ..with(1)
+    };
+    run_all(&mut Table::new(), &options, [51_039]);
 }
 
 #[test]
