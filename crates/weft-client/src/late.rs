@@ -44,7 +44,7 @@ impl Late {
     }
 
     /// Something was given up. Says whether nobody sees to that pair and session yet.
-    fn is_first(&self, of: (u32, u64)) -> bool {
+    fn note(&self, of: (u32, u64)) -> bool {
         let known = self.of.borrow_mut().insert(of, true);
         known.is_none()
     }
@@ -71,7 +71,7 @@ impl Pairs {
     pub(super) fn may_come_late(&self, core: &Rc<Core>, object: Object) {
         let with = core.session_of(object.ino);
         let of = (object.pair, with.id());
-        if !self.late.is_first(of) {
+        if !self.late.note(of) {
             return;
         }
         let core = core.clone();
@@ -108,7 +108,7 @@ impl Pairs {
                 pair: id,
                 objects: Vec::new(),
             };
-            let asked = self.probe(pair, member, session, &request, Payload::none());
+            let asked = self.ask(pair, member, session, &request, Payload::none());
             if asked.await.is_ok() {
                 return;
             }

@@ -35,11 +35,7 @@ fn key(ino: u64, lock: &FileLock) -> Key {
 
 /// The last byte of all that there can be is left out.
 fn bytes(lock: &FileLock) -> Range<u64> {
-    lock.start
-        ..lock
-            .last
-            .saturating_add(1)
-            .max(lock.start.saturating_add(1))
+    lock.start..lock.last.max(lock.start).saturating_add(1)
 }
 
 fn unlocks(lock: &FileLock) -> bool {

@@ -588,39 +588,42 @@ mod tests {
             ctime: at(500),
             ..Attr::default()
         };
-        let mut seen = std::collections::BTreeMap::new();
-        let mut see = |attr: &Attr| {
-            let ctime = attr.ctime.map(|time| (time.seconds, time.nanos));
-            let size = *seen.entry(ctime).or_insert(attr.size);
-            assert_eq!(size, attr.size, "{ctime:?}");
-        };
-        see(&told);
-        // The clock here is behind that of the server, goes on, and stands still.
-        for nanos in [3, 400, 600, 600, 999_999_999, 999_999_999] {
+        // The clock here is behind that of the server, stands at its time, and is ahead.
+        for nanos in [3, 500, 600, 999_999_999] {
             for span in [None, Some(0..BLOCK_BYTES)] {
+                let mut seen = std::collections::BTreeMap::new();
+                let mut see = |attr: &Attr| {
+                    let ctime = attr.ctime.map(|time| (time.seconds, time.nanos));
+                    let size = *seen.entry(ctime).or_insert(attr.size);
+                    assert_eq!(size, attr.size, "{nanos}: {ctime:?}");
+                };
+                see(&told);
                 let mut state = NodeState::default();
                 match span {
                     None => drop(state.lease.grant(Mode::Write, 1)),
                     Some(span) => drop(state.lease.grant_range(span, true, 1)),
                 }
                 state.take_attr(&told);
-                let attr = state.attr.as_mut().unwrap();
-                (attr.size, attr.mtime) = (11, at(nanos));
-                mark_changed(attr, at(nanos).unwrap());
-                state.buffer.changes += 1;
-                see(&state.attr.unwrap());
+                // Two writes in one moment.
+                for size in [11, 12] {
+                    let attr = state.attr.as_mut().unwrap();
+                    (attr.size, attr.mtime) = (size, at(nanos));
+                    mark_changed(attr, at(nanos).unwrap());
+                    state.buffer.changes += 1;
+                    see(&state.attr.unwrap());
+                }
                 // The same, and what another has told, from before this was told.
-                state.take_attr(&told);
-                see(&state.attr.unwrap());
                 let theirs = Attr {
                     change: 5,
                     ctime: at(700),
                     mtime: at(700),
                     ..told
                 };
-                see(&theirs);
-                state.take_attr(&theirs);
-                see(&state.attr.unwrap());
+                for told in [told, theirs] {
+                    see(&told);
+                    state.take_attr(&told);
+                    see(&state.attr.unwrap());
+                }
             }
         }
     }

@@ -441,7 +441,7 @@ impl Pairs {
         request: &R,
         payload: Payload,
     ) -> Result<(R::Reply, Bytes), Trouble> {
-        let answer = self.probe(pair, member, session, request, payload).await;
+        let answer = self.ask(pair, member, session, request, payload).await;
         if answer.is_ok() {
             pair.trouble_since.set(None);
         }
@@ -449,7 +449,7 @@ impl Pairs {
     }
 
     /// The same of what only asks whether the member hears: that is no end of the trouble that others have with it.
-    pub(super) async fn probe<R: Rpc>(
+    pub(super) async fn ask<R: Rpc>(
         &self,
         pair: &Pair,
         member: Member,
@@ -490,11 +490,10 @@ impl Pairs {
             return Err(Trouble::Away);
         };
         link.heard.set(self.env.now());
-        match answer {
-            Ok(answer) => Ok(answer),
-            Err(CallError::Lost(_)) => Err(Trouble::Away),
-            Err(CallError::Failed(failed)) => Err(trouble_of::<R>(pair, member, failed)),
-        }
+        answer.map_err(|error| match error {
+            CallError::Lost(_) => Trouble::Away,
+            CallError::Failed(failed) => trouble_of::<R>(pair, member, failed),
+        })
     }
 
     /// Waits until the member that leads says how the second copy of a write ended that it has

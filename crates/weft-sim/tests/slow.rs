@@ -77,6 +77,16 @@ async fn client(cluster: &Cluster, name: &str) -> Client {
     connecting.await.unwrap()
 }
 
+/// One that gives up what is not answered for so long.
+async fn impatient(cluster: &Cluster, name: &str, patience_ms: u64) -> Client {
+    let settings = Settings {
+        patience_ms,
+        ..cluster.client_settings(name)
+    };
+    let connecting = Client::connect(cluster.world.node(name).env(), settings);
+    connecting.await.unwrap()
+}
+
 /// Two clients; what the first writes leaves it at `rate` bytes a second.
 async fn clients_of_which_one_is_slow(cluster: &Cluster, rate: u64) -> [Client; 2] {
     let clients = [client(cluster, "one").await, client(cluster, "other").await];

@@ -1,8 +1,8 @@
 //! A file that is cut by a create under a name of it, whose client does not hear of that in time and goes on writing.
 
-use crate::{SECOND, client, cluster, create};
+use crate::{SECOND, client, cluster, create, impatient};
 use bytes::Bytes;
-use weft_client::{Client, CreateFlags, Cred, Errno, OpenFlags, Result, Settings};
+use weft_client::{Client, CreateFlags, Cred, Errno, OpenFlags, Result};
 use weft_sim::World;
 
 /// Less than the term of a session.
@@ -69,12 +69,8 @@ async fn content(client: &Client, ino: u64) -> Bytes {
 
 async fn given_up(world: World, case: Case) {
     let cluster = cluster(&world, true).await;
-    let settings = Settings {
-        patience_ms: PATIENCE_MS,
-        ..cluster.client_settings("one")
-    };
-    let one = Client::connect(world.node("one").env(), settings);
-    let (one, other) = (one.await.unwrap(), client(&cluster, "other").await);
+    let one = impatient(&cluster, "one", PATIENCE_MS).await;
+    let other = client(&cluster, "other").await;
     let onlooker = client(&cluster, "onlooker").await;
     let cred = Cred::default();
     let (ino, handle) = create(&one, b"file", false).await;

@@ -1,13 +1,13 @@
 //! Changes that their client gives up, before they are done or answered.
 
-use crate::{SECOND, client, cluster, create};
+use crate::{SECOND, client, cluster, create, impatient};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use weft_client::{Client, Cred, Errno, Invalidator, Result, SetAttr, Settings, XattrFlags};
+use weft_client::{Client, Cred, Errno, Invalidator, Result, SetAttr, XattrFlags};
 use weft_sim::World;
 
 /// Less than the term of a session: who is away comes back before its leases are taken away.
@@ -139,12 +139,8 @@ fn a_change_that_its_client_gave_up_is_not_missed_by_it_whatever_became_of_it() 
 async fn given_up(world: World, change: Change, trouble: Trouble) {
     let case = format!("{change:?} {trouble:?}");
     let cluster = cluster(&world, true).await;
-    let settings = Settings {
-        patience_ms: PATIENCE.as_millis() as u64,
-        ..cluster.client_settings("one")
-    };
-    let one = Client::connect(world.node("one").env(), settings);
-    let (one, other) = (one.await.unwrap(), client(&cluster, "other").await);
+    let one = impatient(&cluster, "one", PATIENCE.as_millis() as u64).await;
+    let other = client(&cluster, "other").await;
     let face = Rc::new(Face::default());
     one.set_invalidator(face.clone());
     let (ino, handle) = create(&one, FILE, true).await;

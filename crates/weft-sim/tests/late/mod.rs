@@ -1,8 +1,8 @@
 //! A write that its client has given up, and that reaches the data servers all the same.
 
-use crate::{SECOND, client, cluster, create};
+use crate::{SECOND, client, cluster, create, impatient};
 use bytes::Bytes;
-use weft_client::{Client, Cred, Errno, OpenFlags, Settings};
+use weft_client::{Cred, Errno, OpenFlags};
 use weft_sim::World;
 
 /// Less than the term of a session.
@@ -19,12 +19,8 @@ fn a_write_that_was_given_up_does_not_replace_what_another_has_written_since() {
         world.set_limit(600 * SECOND);
         world.clone().block_on(async move {
             let cluster = cluster(&world, true).await;
-            let settings = Settings {
-                patience_ms: PATIENCE_MS,
-                ..cluster.client_settings("one")
-            };
-            let one = Client::connect(world.node("one").env(), settings);
-            let (one, other) = (one.await.unwrap(), client(&cluster, "other").await);
+            let one = impatient(&cluster, "one", PATIENCE_MS).await;
+            let other = client(&cluster, "other").await;
             let (ino, handle) = create(&one, b"file", true).await;
             let write = |value: u8| Bytes::from(vec![value; BYTES]);
             assert_eq!(one.write(handle, 0, write(1), false).await, Ok(BYTES));

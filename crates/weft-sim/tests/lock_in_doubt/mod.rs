@@ -1,7 +1,7 @@
 //! A lock that its client has given up, and that is granted all the same.
 
-use crate::{SECOND, client, cluster, create};
-use weft_client::{Client, Cred, Errno, FileLock, HandleId, OpenFlags, Settings};
+use crate::{SECOND, client, cluster, create, impatient};
+use weft_client::{Client, Cred, Errno, FileLock, HandleId, OpenFlags};
 use weft_sim::World;
 use weft_wire::proto::file_lock::Kind;
 
@@ -62,12 +62,8 @@ fn a_lock_that_was_given_up_is_in_nobodys_way() {
         world.set_limit(600 * SECOND);
         world.clone().block_on(async move {
             let cluster = cluster(&world, true).await;
-            let settings = Settings {
-                patience_ms: PATIENCE_MS,
-                ..cluster.client_settings("one")
-            };
-            let one = Client::connect(world.node("one").env(), settings);
-            let (one, other) = (one.await.unwrap(), client(&cluster, "other").await);
+            let one = impatient(&cluster, "one", PATIENCE_MS).await;
+            let other = client(&cluster, "other").await;
             let (ino, handle) = create(&one, b"file", true).await;
             let flags = OpenFlags {
                 read: true,
