@@ -5,7 +5,7 @@ mod bench;
 
 use crate::group::{self, Ended, Member};
 use crate::metrics::Metrics;
-use crate::reign::Meta;
+use crate::reign::{Core, Meta};
 use crate::{MetaError, Refusals, Settings};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -374,7 +374,7 @@ impl Server {
     }
 
     /// Of the reign, while this server leads and all that was applied is committed.
-    fn at_rest<T>(&self, look: impl FnOnce(&crate::reign::Core) -> T) -> Option<T> {
+    fn at_rest<T>(&self, look: impl FnOnce(&Core) -> T) -> Option<T> {
         let reign = self.host.reign()?;
         let core = reign.core.borrow();
         core.commits.is_at_rest().then(|| look(&core))
@@ -439,10 +439,12 @@ impl Server {
 
     /// The state of each pair. None as for [`Server::sessions`].
     pub fn pair_states(&self) -> Option<Vec<PairState>> {
-        self.at_rest(|core| {
-            let states = core.state.pair_states().map(PairState::from_proto);
-            states.collect::<Result<_, _>>().ok()
-        })?
+        self.at_rest(applied_pair_states)?
+    }
+
+    /// The state of each pair as it will be if what was applied here is committed. None while another server leads.
+    pub fn pair_states_ahead(&self) -> Option<Vec<PairState>> {
+        applied_pair_states(&self.host.reign()?.core.borrow())
     }
 
     /// Ends the server: what has been applied is committed and answered first, and another member is asked
@@ -473,4 +475,9 @@ impl Server {
         host.lock.replace(None);
         tracing::info!("stopped");
     }
+}
+
+fn applied_pair_states(core: &Core) -> Option<Vec<PairState>> {
+    let states = core.state.pair_states().map(PairState::from_proto);
+    states.collect::<Result<_, _>>().ok()
 }

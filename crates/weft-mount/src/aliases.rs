@@ -9,11 +9,14 @@
 //! thread that asks was sent back a moment ago. It is sent back by ESTALE, upon which Linux begins its system call again,
 //! once, and asks for every name of the path (`LOOKUP_REVAL`), and so finds that the old one has gone. In that second
 //! pass it is not sent back again, or the program would be told ESTALE: but for the one case that is to be seen, an inode
-//! that it was told of in this very pass under a name that does not stand any more.
+//! that it was told of in this very pass under a name that does not stand any more. If it is known to be in a rename, it
+//! is told then that the second name is not there: that ends the rename with ENOENT, as the first name's having gone does,
+//! or has the service be asked for it.
 //!
-//! Nothing says where a second pass ends and the thread's next system call begins, which has names of its own that it
+//! No request says where a second pass ends and the thread's next system call begins, which has names of its own that it
 //! took from the kernel. So a pass is good for what is asked in one: a first name that is no directory's, and, if one of
-//! the two is what it was sent back for, the name after it.
+//! the two is what it was sent back for, the name after it. It ends with a rename's request; and what was no rename when
+//! it began is none later.
 
 use bytes::Bytes;
 use std::time::Duration;
@@ -39,9 +42,22 @@ pub struct Name {
     pub name: Bytes,
 }
 
+/// What the kernel is told of a name that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// What it stands for.
+    Entry,
+    /// To begin its system call again.
+    Again,
+    /// That it is not there.
+    Absent,
+}
+
 /// A thread's second pass.
 struct Pass {
     began: Mono,
+    /// It is of a rename; none if that is not known.
+    renames: Option<bool>,
     /// What it was sent back for.
     of: Name,
     /// What it was told first in it.
@@ -73,56 +89,66 @@ impl Aliases {
         self.names.get(&ino).map_or(&[], |names| names)
     }
 
-    /// A thread, which asked at `asked`, has looked up a name and found an inode: true if it may be told. `stands` says of
-    /// another name whether it is known to stand for the inode.
+    /// A thread, which asked at `asked`, has looked up a name and found an inode: what it may be told. `stands` says of
+    /// another name whether it is known to stand for the inode; `is_renaming`, whether the thread is in a rename, as far
+    /// as is known.
     pub fn may_tell(
         &mut self,
-        thread: u32,
+        (thread, is_renaming): (u32, impl FnOnce() -> Option<bool>),
         (asked, now): (Mono, Mono),
         ino: u64,
         name: &Name,
         stands: impl Fn(&Name) -> bool,
-    ) -> bool {
-        let others = self.names.get_mut(&ino);
-        let is_second = |names: &Vec<Name>| names.iter().any(|it| it != name && !stands(it));
-        let second = others.filter(|names| is_second(names));
+    ) -> Telling {
+        let is_stale = |other: &Name| other != name && !stands(other);
+        let is_second = self.names(ino).iter().any(is_stale);
         let pass = self.passes.remove(&thread);
-        let pass = pass.filter(|pass| pass.began + PASS >= asked);
-        let is_source = |(of, told): &(u64, Name)| *of == ino && told != name && !stands(told);
-        let may = match &pass {
-            None => second.is_none(),
-            Some(Pass { first: None, .. }) => true,
-            Some(Pass {
-                of,
-                first: Some(first),
-                ..
-            }) => {
-                let is_of_this_pass = first.1 == *of || name == of;
-                !is_source(first) && (is_of_this_pass || second.is_none())
-            }
-        };
-        if !may {
-            self.send_back(thread, now, name);
-            return false;
+        if pass.is_none() && !is_second {
+            return Telling::Entry;
         }
-        let Some(mut pass) = pass else { return true };
-        if let Some(names) = second {
+        let renames = is_renaming();
+        let is_over = |pass: &Pass| {
+            let kinds = pass.renames.zip(renames);
+            pass.began + PASS < asked || kinds.is_some_and(|(then, now)| then != now)
+        };
+        let Some(mut pass) = pass.filter(|pass| !is_over(pass)) else {
+            if is_second {
+                self.send_back((thread, renames), now, name);
+                return Telling::Again;
+            }
+            return Telling::Entry;
+        };
+        if let Some((first_ino, first)) = &pass.first {
+            let is_of_this_pass = *first == pass.of || *name == pass.of;
+            let is_rename = (pass.renames, renames) == (Some(true), Some(true));
+            let source_has_gone = *first_ino == ino && is_stale(first);
+            if source_has_gone && is_of_this_pass && is_rename {
+                // The kernel asks once more if it believed the name to stand for something else.
+                self.passes.insert(thread, pass);
+                return Telling::Absent;
+            }
+            if source_has_gone || (is_second && !is_of_this_pass) {
+                self.send_back((thread, renames), now, name);
+                return Telling::Again;
+            }
+        }
+        if let Some(names) = self.names.get_mut(&ino) {
             // It asks for every name that it goes by.
-            names.retain(|other| other == name || stands(other));
+            names.retain(|other| !is_stale(other));
         }
         if pass.first.is_none() {
             pass.first = Some((ino, name.clone()));
             self.passes.insert(thread, pass);
         }
-        true
+        Telling::Entry
     }
 
-    /// A thread has looked up a name that is not there. That ends a system call, or is the last name of one.
-    pub fn absent(&mut self, thread: u32) {
+    /// A thread asks for no further name in its system call.
+    pub fn end_pass(&mut self, thread: u32) {
         self.passes.remove(&thread);
     }
 
-    fn send_back(&mut self, thread: u32, now: Mono, of: &Name) {
+    fn send_back(&mut self, (thread, renames): (u32, Option<bool>), now: Mono, of: &Name) {
         if self.passes.len() >= PASSES_MAX {
             self.passes.retain(|_, pass| pass.began + PASS >= now);
         }
@@ -131,6 +157,7 @@ impl Aliases {
         }
         let pass = Pass {
             began: now,
+            renames,
             of: of.clone(),
             first: None,
         };
@@ -166,24 +193,42 @@ mod tests {
         Mono::default() + Duration::from_millis(ms)
     }
 
+    const ENTRY: Telling = Telling::Entry;
+    const AGAIN: Telling = Telling::Again;
+
+    /// What a thread is told that is answered at once. `stands`: the other names.
+    fn tell(
+        aliases: &mut Aliases,
+        thread: u32,
+        at: Mono,
+        ino: u64,
+        name: &Name,
+        stands: bool,
+    ) -> Telling {
+        aliases.may_tell((thread, || None), (at, at), ino, name, |_| stands)
+    }
+
     #[test]
     fn a_second_name_is_told_to_who_comes_again() {
         let mut aliases = Aliases::default();
         aliases.told(7, name(1, "new"));
         let cur = name(2, "cur");
         // The name that it was told of is known to stand.
-        assert!(aliases.may_tell(50, (at(0), at(0)), 7, &cur, |_| true));
+        assert_eq!(tell(&mut aliases, 50, at(0), 7, &cur, true), ENTRY);
         // It is not: each thread is sent back once.
-        assert!(!aliases.may_tell(50, (at(0), at(0)), 7, &cur, |_| false));
-        assert!(!aliases.may_tell(51, (at(0), at(0)), 7, &cur, |_| false));
-        assert!(aliases.may_tell(50, (at(1), at(1)), 7, &cur, |_| false));
+        assert_eq!(tell(&mut aliases, 50, at(0), 7, &cur, false), AGAIN);
+        assert_eq!(tell(&mut aliases, 51, at(0), 7, &cur, false), AGAIN);
+        assert_eq!(tell(&mut aliases, 50, at(1), 7, &cur, false), ENTRY);
         aliases.told(7, cur.clone());
         // The old name has gone: nobody is sent back for it.
-        assert!(aliases.may_tell(52, (at(1), at(1)), 7, &cur, |_| false));
+        assert_eq!(tell(&mut aliases, 52, at(1), 7, &cur, false), ENTRY);
         // What is not known, or forgotten, has no other name.
-        assert!(aliases.may_tell(53, (at(1), at(1)), 8, &cur, |_| false));
+        assert_eq!(tell(&mut aliases, 53, at(1), 8, &cur, false), ENTRY);
         aliases.forgot(7);
-        assert!(aliases.may_tell(53, (at(1), at(1)), 7, &name(3, "third"), |_| false));
+        assert_eq!(
+            tell(&mut aliases, 53, at(1), 7, &name(3, "third"), false),
+            ENTRY
+        );
     }
 
     /// Linux begins a system call again once: the names of a rename's source and target may both be second ones.
@@ -193,19 +238,28 @@ mod tests {
         aliases.told(3, name(1, "a-old"));
         aliases.told(7, name(1, "c-old"));
         let (a, c) = (name(1, "a"), name(1, "c"));
-        assert!(!aliases.may_tell(50, (at(0), at(0)), 3, &a, |_| false));
-        assert!(aliases.may_tell(50, (at(1), at(1)), 3, &a, |_| false));
-        assert!(aliases.may_tell(50, (at(2), at(2)), 7, &c, |_| false));
+        assert_eq!(tell(&mut aliases, 50, at(0), 3, &a, false), AGAIN);
+        assert_eq!(tell(&mut aliases, 50, at(1), 3, &a, false), ENTRY);
+        assert_eq!(tell(&mut aliases, 50, at(2), 7, &c, false), ENTRY);
         // But not if source and target are one: the source has gone since it was told.
         aliases.told(3, a);
-        assert!(!aliases.may_tell(51, (at(3), at(3)), 3, &name(1, "b"), |_| false));
-        assert!(aliases.may_tell(51, (at(4), at(4)), 3, &name(1, "b"), |_| false));
-        assert!(!aliases.may_tell(51, (at(5), at(5)), 3, &c, |_| false));
-        assert!(aliases.may_tell(51, (at(6), at(6)), 3, &c, |_| false));
+        assert_eq!(
+            tell(&mut aliases, 51, at(3), 3, &name(1, "b"), false),
+            AGAIN
+        );
+        assert_eq!(
+            tell(&mut aliases, 51, at(4), 3, &name(1, "b"), false),
+            ENTRY
+        );
+        assert_eq!(tell(&mut aliases, 51, at(5), 3, &c, false), AGAIN);
+        assert_eq!(tell(&mut aliases, 51, at(6), 3, &c, false), ENTRY);
         // Much later is another system call.
         aliases.told(9, name(1, "e-old"));
         let later = at(6) + PASS + Duration::from_millis(1);
-        assert!(!aliases.may_tell(51, (later, later), 9, &name(1, "e"), |_| false));
+        assert_eq!(
+            tell(&mut aliases, 51, later, 9, &name(1, "e"), false),
+            AGAIN
+        );
     }
 
     /// The next system call of a thread that was sent back, at once, with a source that the kernel knew.
@@ -216,20 +270,72 @@ mod tests {
         aliases.told(7, name(1, "from-7"));
         let (three, seven) = (name(1, "to-3"), name(1, "to-7"));
         // A link: the source stands, and so does the target.
-        assert!(!aliases.may_tell(50, (at(0), at(0)), 3, &three, |_| false));
-        assert!(aliases.may_tell(50, (at(0), at(0)), 9, &name(1, "other"), |_| false));
-        assert!(aliases.may_tell(50, (at(0), at(0)), 3, &three, |_| false));
-        assert!(!aliases.may_tell(50, (at(0), at(0)), 7, &seven, |_| false));
+        assert_eq!(tell(&mut aliases, 50, at(0), 3, &three, false), AGAIN);
+        assert_eq!(
+            tell(&mut aliases, 50, at(0), 9, &name(1, "other"), false),
+            ENTRY
+        );
+        assert_eq!(tell(&mut aliases, 50, at(0), 3, &three, false), ENTRY);
+        assert_eq!(tell(&mut aliases, 50, at(0), 7, &seven, false), AGAIN);
         // A rename: the source has gone.
         aliases.told(7, name(1, "from-7"));
-        assert!(!aliases.may_tell(51, (at(0), at(0)), 7, &seven, |_| false));
-        aliases.absent(51);
-        assert!(!aliases.may_tell(51, (at(0), at(0)), 7, &seven, |_| false));
+        assert_eq!(tell(&mut aliases, 51, at(0), 7, &seven, false), AGAIN);
+        aliases.end_pass(51);
+        assert_eq!(tell(&mut aliases, 51, at(0), 7, &seven, false), AGAIN);
         // It was sent back for neither of the two names that it goes by then.
-        assert!(!aliases.may_tell(52, (at(0), at(0)), 7, &seven, |_| false));
-        assert!(aliases.may_tell(52, (at(0), at(0)), 9, &name(1, "other"), |_| false));
+        assert_eq!(tell(&mut aliases, 52, at(0), 7, &seven, false), AGAIN);
+        assert_eq!(
+            tell(&mut aliases, 52, at(0), 9, &name(1, "other"), false),
+            ENTRY
+        );
         aliases.told(3, name(1, "from-3"));
-        assert!(!aliases.may_tell(52, (at(0), at(0)), 3, &name(1, "to"), |_| false));
+        assert_eq!(
+            tell(&mut aliases, 52, at(0), 3, &name(1, "to"), false),
+            AGAIN
+        );
+    }
+
+    /// An inode with links is renamed by another mount twice while this one renames: a program is told ENOENT, not ESTALE.
+    #[test]
+    fn a_rename_whose_source_goes_in_its_second_pass_is_told_that_the_target_is_not_there() {
+        let (a, d) = (name(1, "a"), name(1, "d"));
+        let now = (at(0), at(0));
+        let second_pass = |first: Option<bool>, then: Option<bool>| {
+            let mut aliases = Aliases::default();
+            aliases.told(7, name(1, "old"));
+            let told = aliases.may_tell((50, || first), now, 7, &a, |_| false);
+            assert_eq!(told, Telling::Again);
+            let told = aliases.may_tell((50, || then), now, 7, &a, |_| false);
+            aliases.told(7, a.clone());
+            (aliases, told)
+        };
+        let renames = Some(true);
+        let (mut aliases, told) = second_pass(renames, renames);
+        assert_eq!(told, Telling::Entry);
+        // The kernel asks twice if it has known the target.
+        for _ in 0..2 {
+            let told = aliases.may_tell((50, || renames), now, 7, &d, |_| false);
+            assert_eq!(told, Telling::Absent);
+        }
+        // Its request ends it: the next one has names of its own.
+        aliases.end_pass(50);
+        let told = aliases.may_tell((50, || renames), now, 7, &d, |_| false);
+        assert_eq!(told, Telling::Again);
+        // If it is not known whether all of this is one rename, the name is not told to be absent: stat(2) would fail.
+        for (first, then, last) in [
+            (None, renames, renames),
+            (renames, None, None),
+            (None, None, None),
+            (Some(false), Some(false), Some(false)),
+        ] {
+            let (mut aliases, told) = second_pass(first, then);
+            assert_eq!(told, Telling::Entry);
+            let told = aliases.may_tell((50, || last), now, 7, &d, |_| false);
+            assert_eq!(told, Telling::Again, "{first:?} {then:?} {last:?}");
+        }
+        // What began as a rename is over if another call is seen, and the other way round.
+        assert_eq!(second_pass(renames, Some(false)).1, Telling::Again);
+        assert_eq!(second_pass(Some(false), renames).1, Telling::Again);
     }
 
     /// However long the answers take.
@@ -238,9 +344,11 @@ mod tests {
         let mut aliases = Aliases::default();
         aliases.told(7, name(1, "from"));
         let (to, minute) = (name(1, "to"), 60_000);
-        assert!(!aliases.may_tell(50, (at(0), at(minute)), 7, &to, |_| false));
+        let told = aliases.may_tell((50, || None), (at(0), at(minute)), 7, &to, |_| false);
+        assert_eq!(told, AGAIN);
         let again = (at(minute), at(2 * minute));
-        assert!(aliases.may_tell(50, again, 7, &to, |_| false));
+        let told = aliases.may_tell((50, || None), again, 7, &to, |_| false);
+        assert_eq!(told, ENTRY);
     }
 
     #[test]
@@ -248,8 +356,14 @@ mod tests {
         let mut aliases = Aliases::default();
         aliases.told(7, name(1, "a"));
         aliases.renamed(7, &name(1, "a"), name(1, "b"));
-        assert!(aliases.may_tell(50, (at(0), at(0)), 7, &name(1, "b"), |_| false));
-        assert!(!aliases.may_tell(50, (at(0), at(0)), 7, &name(1, "a"), |_| false));
+        assert_eq!(
+            tell(&mut aliases, 50, at(0), 7, &name(1, "b"), false),
+            ENTRY
+        );
+        assert_eq!(
+            tell(&mut aliases, 50, at(0), 7, &name(1, "a"), false),
+            AGAIN
+        );
     }
 
     #[test]
@@ -260,7 +374,10 @@ mod tests {
         }
         assert_eq!(aliases.names[&7].len(), NAMES_MAX);
         for thread in 0..10_000 {
-            assert!(!aliases.may_tell(thread, (at(0), at(0)), 7, &name(1, "b"), |_| false));
+            assert_eq!(
+                tell(&mut aliases, thread, at(0), 7, &name(1, "b"), false),
+                AGAIN
+            );
         }
         assert!(aliases.passes.len() <= PASSES_MAX);
     }

@@ -1,7 +1,7 @@
 //! What replies let the kernel believe: sizes, second names of inodes, names from listings. The rules and their reasons are
 //! those of `sizes.rs`, `aliases.rs` and `listed.rs`; here they meet the kernel (docs/protocols/kernel-cache.md).
 
-use crate::aliases::Name;
+use crate::aliases::{Name, Telling};
 use crate::holds::PAGE;
 use crate::invalidate::KernelCache;
 use std::ops::Range;
@@ -94,7 +94,7 @@ impl KernelCache {
         self.aliases.borrow().names(ino).to_vec()
     }
 
-    /// A thread, which asked at `asked`, has looked up a name and found an inode: true if it may be told. `stands` says of
+    /// A thread, which asked at `asked`, has looked up a name and found an inode: what it may be told. `stands` says of
     /// another name whether it is known to stand for the inode.
     pub fn may_tell_name(
         &self,
@@ -102,14 +102,15 @@ impl KernelCache {
         ino: u64,
         name: &Name,
         stands: impl Fn(&Name) -> bool,
-    ) -> bool {
+    ) -> Telling {
         let mut aliases = self.aliases.borrow_mut();
-        aliases.may_tell(thread, (asked, self.now()), ino, name, stands)
+        let caller = (thread, || self.kernel.is_renaming(thread));
+        aliases.may_tell(caller, (asked, self.now()), ino, name, stands)
     }
 
-    /// A thread has looked up a name that is not there.
-    pub fn told_absent(&self, thread: u32) {
-        self.aliases.borrow_mut().absent(thread);
+    /// A thread asks for no further name in its system call: it was told that one is not there, or it asks for a rename.
+    pub fn ends_pass(&self, thread: u32) {
+        self.aliases.borrow_mut().end_pass(thread);
     }
 
     /// The kernel renames an inode itself when this is answered.

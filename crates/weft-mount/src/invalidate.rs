@@ -62,7 +62,7 @@ struct Asked {
 /// What the kernel knows of this mount.
 pub struct KernelCache {
     env: weft_env::Env,
-    kernel: Rc<dyn Kernel>,
+    pub(crate) kernel: Rc<dyn Kernel>,
     holds: RefCell<Holds>,
     /// A request has come that holds pages.
     held: Notify,

@@ -66,7 +66,11 @@ pub trait Kernel {
     fn help(&self);
 
     /// The supplementary groups of a thread; none if it is gone or not visible.
-    fn groups_of(&self, pid: u32) -> Vec<u32>;
+    fn groups_of(&self, thread: u32) -> Vec<u32>;
+
+    /// A thread that waits for an answer waits in a system call that renames (rename, renameat, renameat2). None if that
+    /// is not to be seen.
+    fn is_renaming(&self, thread: u32) -> Option<bool>;
 }
 
 /// The thread that does an invalidation; 0 before one does.

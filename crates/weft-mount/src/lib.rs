@@ -14,13 +14,13 @@
 pub mod abi;
 mod aliases;
 mod believed;
+mod callers;
 pub mod departures;
 pub mod device;
 pub mod errno;
 mod fills;
 pub mod fs;
 mod gone;
-mod groups;
 pub mod holds;
 pub mod invalidate;
 pub mod kernel;

@@ -3,8 +3,8 @@
 //!
 //! Like the device this is beside weft-env: no simulation has it.
 
+use crate::callers;
 use crate::device::Writer;
-use crate::groups;
 use crate::kernel::{Kernel, Runner};
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -149,8 +149,12 @@ impl Kernel for Real {
         }
     }
 
-    fn groups_of(&self, pid: u32) -> Vec<u32> {
-        groups::of_thread(pid)
+    fn groups_of(&self, thread: u32) -> Vec<u32> {
+        callers::groups_of(thread)
+    }
+
+    fn is_renaming(&self, thread: u32) -> Option<bool> {
+        callers::is_renaming(thread)
     }
 }
 

@@ -4,7 +4,7 @@ use super::attributes::taken_in_any_case;
 use super::entries::has_aliases;
 use super::{Body, Face};
 use crate::abi::{Header, Out};
-use crate::aliases::Name;
+use crate::aliases::{Name, Telling};
 use crate::device::DATA_MAX;
 use crate::errno;
 use crate::translate::*;
@@ -34,7 +34,7 @@ impl Face {
                 self.found((header, asked), name, known, leased).await
             }
             None => {
-                self.kernel.told_absent(header.pid);
+                self.kernel.ends_pass(header.pid);
                 match self.name_validity(found.name_leased) {
                     0 => Err(Errno(libc::ENOENT)),
                     valid => Ok(Out::with_capacity(128).absent_entry(valid).into()),
@@ -64,12 +64,12 @@ impl Face {
             }
             let links = links.unwrap_or_default();
             let stands = |other: &Name| self.keeps(other, ino) || links.contains(other);
-            if !self
-                .kernel
-                .may_tell_name((header.pid, asked), ino, &name, stands)
-            {
+            let caller = (header.pid, asked);
+            match self.kernel.may_tell_name(caller, ino, &name, stands) {
+                Telling::Entry => {}
                 // Linux begins anew, and asks for every name of the path.
-                return Err(errno::ASK_AGAIN);
+                Telling::Again => return Err(errno::ASK_AGAIN),
+                Telling::Absent => return Err(Errno(libc::ENOENT)),
             }
         }
         Ok(self.entry(&known, Some(name), name_leased).into())
@@ -186,6 +186,7 @@ impl Face {
         flags: u32,
     ) -> Result<Body> {
         let (client, parent) = (&self.client, header.node);
+        self.kernel.ends_pass(header.pid);
         let flags = rename_flags(flags)?;
         self.as_caller(header, |cred| async move {
             client

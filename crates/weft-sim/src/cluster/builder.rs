@@ -328,6 +328,17 @@ impl Cluster {
             }
     }
 
+    /// The service leaves a pair as BOTH, with all that it has begun. False while nobody leads.
+    pub fn stays_both(&self, pair: usize) -> bool {
+        let states = self.active(0).and_then(|active| {
+            let server = self.meta_servers[active].borrow();
+            server.as_ref()?.pair_states_ahead()
+        });
+        let mut states = states.into_iter().flatten();
+        states
+            .any(|state| state.pair == weft_types::PairId(pair as u32) && state.mode == Mode::Both)
+    }
+
     /// What each member of each pair knows, for reports.
     pub fn describe_pairs(&self) -> String {
         let mut text = String::new();

@@ -45,6 +45,8 @@ pub(super) struct Connection {
     pub dentries: RefCell<BTreeMap<Key, Rc<Dentry>>>,
     /// Names that are being looked up (d_alloc_parallel).
     pub in_lookup: RefCell<BTreeMap<Key, Rc<Notify>>>,
+    /// Threads in renameat2.
+    pub renaming: RefCell<BTreeSet<u32>>,
     /// Notifications so far: each is done by a thread of its own.
     notifications: Cell<i32>,
     /// Those of them that wait for a page.
@@ -65,6 +67,7 @@ impl Connection {
             inodes: RefCell::default(),
             dentries: RefCell::default(),
             in_lookup: RefCell::default(),
+            renaming: RefCell::default(),
             notifications: Cell::new(0),
             waiting: RefCell::default(),
         })
@@ -278,5 +281,10 @@ impl Kernel for Ours {
 
     fn groups_of(&self, _pid: u32) -> Vec<u32> {
         Vec::new()
+    }
+
+    /// proc_pid_syscall.
+    fn is_renaming(&self, thread: u32) -> Option<bool> {
+        Some(self.0.renaming.borrow().contains(&thread))
     }
 }

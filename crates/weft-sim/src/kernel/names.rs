@@ -455,44 +455,49 @@ impl Thread {
         (new_dir, new_name): (&Held, &[u8]),
         flags: u32,
     ) -> Result<(), Errno> {
-        self.retrying(async |how| {
-            self.permission(&dir.inode).await?;
-            self.permission(&new_dir.inode).await?;
-            // lock_rename: both, always in the same order.
-            let (first, second) = match dir.ino() <= new_dir.ino() {
-                true => (&dir.inode, &new_dir.inode),
-                false => (&new_dir.inode, &dir.inode),
-            };
-            let _first = first.rwsem.write().await;
-            let _second = match first.node == second.node {
-                true => None,
-                false => Some(second.rwsem.write().await),
-            };
-            let source = self.lookup_locked(&dir.inode, name, how).await?;
-            if source.inode().is_none() {
-                self.connection.put(source);
-                return Err(Errno(libc::ENOENT));
-            }
-            self.connection.step().await;
-            let how = How {
-                target: true,
-                ..how
-            };
-            let target = self.lookup_locked(&new_dir.inode, new_name, how).await;
-            let renamed = match &target {
-                Ok(target) => {
-                    let dirs = (&dir.inode, &new_dir.inode);
-                    self.rename_entries(dirs, &source, target, flags).await
+        let renaming = &self.connection.renaming;
+        renaming.borrow_mut().insert(self.pid);
+        let renamed = self
+            .retrying(async |how| {
+                self.permission(&dir.inode).await?;
+                self.permission(&new_dir.inode).await?;
+                // lock_rename: both, always in the same order.
+                let (first, second) = match dir.ino() <= new_dir.ino() {
+                    true => (&dir.inode, &new_dir.inode),
+                    false => (&new_dir.inode, &dir.inode),
+                };
+                let _first = first.rwsem.write().await;
+                let _second = match first.node == second.node {
+                    true => None,
+                    false => Some(second.rwsem.write().await),
+                };
+                let source = self.lookup_locked(&dir.inode, name, how).await?;
+                if source.inode().is_none() {
+                    self.connection.put(source);
+                    return Err(Errno(libc::ENOENT));
                 }
-                Err(errno) => Err(*errno),
-            };
-            self.connection.put(source);
-            if let Ok(target) = target {
-                self.connection.put(target);
-            }
-            renamed
-        })
-        .await
+                self.connection.step().await;
+                let how = How {
+                    target: true,
+                    ..how
+                };
+                let target = self.lookup_locked(&new_dir.inode, new_name, how).await;
+                let renamed = match &target {
+                    Ok(target) => {
+                        let dirs = (&dir.inode, &new_dir.inode);
+                        self.rename_entries(dirs, &source, target, flags).await
+                    }
+                    Err(errno) => Err(*errno),
+                };
+                self.connection.put(source);
+                if let Ok(target) = target {
+                    self.connection.put(target);
+                }
+                renamed
+            })
+            .await;
+        renaming.borrow_mut().remove(&self.pid);
+        renamed
     }
 
     /// vfs_rename and fuse_rename_common.

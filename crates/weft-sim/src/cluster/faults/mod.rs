@@ -411,9 +411,10 @@ impl<'a> Faults<'a> {
         if takes_data && (!cluster.is_whole(pair) || trouble.disks > 0) {
             return None;
         }
-        // One that loses its disk in the moment in which it is made the only one, since the service does not hear the
-        // other, has taken all that there was with it.
-        if kind == Kind::Wipe && self.is_unheard(pair, 1 - member) {
+        // One that loses for ever what it has, in the moment in which it is made the only one, since the service does not
+        // hear the other, has taken all that there was with it. The two need not know yet that it was.
+        let is_for_ever = matches!(kind, Kind::Wipe | Kind::BitFlip | Kind::DiskDies);
+        if is_for_ever && (self.is_unheard(pair, 1 - member) || !cluster.stays_both(pair)) {
             return None;
         }
         match kind {
