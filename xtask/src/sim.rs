@@ -97,6 +97,16 @@ pub fn replay(told: &Replay) -> Outcome {
     report.failure.map_or(Ok(()), Err)
 }
 
+/// A seed as tests/sim-seeds.txt has it.
+fn kept(seed: u64, options: &Options) -> String {
+    let mounted = if options.mounts { "m" } else { "" };
+    match (options.groups, options.members) {
+        (1, 1) if !options.mounts => seed.to_string(),
+        (1, members) => format!("{seed}/{members}{mounted}"),
+        (groups, members) => format!("{seed}/{members}x{groups}{mounted}"),
+    }
+}
+
 /// Runs fresh seeds for so long, with so many groups and metadata servers or with one and several in turn, and
 /// with mounts now and then or always; fails if one did, and says which.
 pub fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>, mounts: bool) -> Outcome {
@@ -118,15 +128,14 @@ pub fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>, mounts: boo
         };
         runs += 1;
         let report = run(seed, &options);
-        undecided += usize::from(report.undecided.is_some());
+        if let Some(why) = report.undecided {
+            let what = why.lines().next().unwrap_or_default();
+            println!("{} is not decided: {what}", kept(seed, &options));
+            undecided += 1;
+        }
         if let Some(why) = report.failure {
             println!("{why}");
-            let mounted = if options.mounts { "m" } else { "" };
-            failed.push(match (options.groups, options.members) {
-                (1, 1) if !options.mounts => seed.to_string(),
-                (1, members) => format!("{seed}/{members}{mounted}"),
-                (groups, members) => format!("{seed}/{members}x{groups}{mounted}"),
-            });
+            failed.push(kept(seed, &options));
         }
     }
     println!(
