@@ -480,6 +480,49 @@ fn a_session_that_is_not_renewed_ends_and_its_locks_are_free() {
 }
 
 #[test]
+fn a_circle_of_locks_is_one_only_if_all_are_known_to_wait_at_one_moment() {
+    run(|env, dir| async move {
+        let (server, _members, [a, b]) = served(&env, &dir).await;
+        let ino = b.create(1, "f").await;
+        let lock = |start, wait| {
+            op::Op::SetLock(SetLock {
+                ino,
+                lock: Some(FileLock {
+                    kind: proto::file_lock::Kind::Exclusive as i32,
+                    owner: 1,
+                    start,
+                    last: start,
+                    ..Default::default()
+                }),
+                wait,
+                ..SetLock::default()
+            })
+        };
+        let waits = async |client: &Client, start| {
+            let reply = client.change(lock(start, true)).await.unwrap();
+            reply.reply.unwrap().failure_errno as i32
+        };
+        a.done(lock(1, false)).await;
+        b.done(lock(2, false)).await;
+        assert_eq!(waits(&a, 2).await, libc::EAGAIN);
+        env.sleep(Duration::from_millis(100)).await;
+        // Perhaps the first has given up meanwhile, and that was not heard yet.
+        assert_eq!(waits(&b, 1).await, libc::EAGAIN);
+        // It has not: but it was not the last to begin.
+        env.sleep(Duration::from_millis(100)).await;
+        assert_eq!(waits(&a, 2).await, libc::EAGAIN);
+        assert_eq!(waits(&b, 1).await, libc::EDEADLK);
+        // Who has been refused does not wait, and who does not ask any more has given up.
+        assert_eq!(waits(&a, 2).await, libc::EAGAIN);
+        env.sleep(Duration::from_secs(2)).await;
+        for _ in 0..2 {
+            assert_eq!(waits(&b, 1).await, libc::EAGAIN);
+        }
+        server.stop().await;
+    });
+}
+
+#[test]
 fn sessions_of_an_earlier_reign_count_as_readers_until_they_are_back() {
     run(|env, dir| async move {
         let first = server(&env, &dir).await;
