@@ -5,18 +5,18 @@
 //! renamed, by another mount, to the very name that it looks up as the target: it has just checked the old name, and is
 //! told of the inode under the new one. So both mounts are told that they have renamed it.
 //!
-//! Kept true: an inode is told to the kernel under a second name only if the first is known to stand for it, or if the
-//! thread that asks was sent back a moment ago. It is sent back by ESTALE, upon which Linux begins its system call again,
-//! once, and asks for every name of the path (`LOOKUP_REVAL`), and so finds that the old one has gone. In that second
-//! pass it is not sent back again, or the program would be told ESTALE: but for the one case that is to be seen, an inode
-//! that it was told of in this very pass under a name that does not stand any more. If it is known to be in a rename, it
-//! is told then that the second name is not there: that ends the rename with ENOENT, as the first name's having gone does,
-//! or has the service be asked for it.
+//! Kept true: to a thread that may be in a rename an inode is told under a second name only if the first is known to stand
+//! for it, or if the thread was sent back a moment ago. It is sent back by ESTALE, upon which Linux begins its system call
+//! again, once, and asks for every name of the path (`LOOKUP_REVAL`), and so finds that the old one has gone. In that
+//! second pass it is not sent back again, or the program would be told ESTALE: but for the one case that is to be seen, an
+//! inode that it was told of in this very pass under a name that does not stand any more. If it is known to be in a rename
+//! (rather than not known), it is told then that the second name is not there: that ends the rename with ENOENT, as the
+//! first name's having gone does, or has the service be asked for it.
 //!
 //! No request says where a second pass ends and the thread's next system call begins, which has names of its own that it
 //! took from the kernel. So a pass is good for what is asked in one: a first name that is no directory's, and, if one of
-//! the two is what it was sent back for, the name after it. It ends with a rename's request; and what was no rename when
-//! it began is none later.
+//! the two is what it was sent back for, the name after it. It ends with a rename's request, and if the thread is seen to
+//! be in another system call.
 
 use bytes::Bytes;
 use std::time::Duration;
@@ -56,8 +56,8 @@ pub enum Telling {
 /// A thread's second pass.
 struct Pass {
     began: Mono,
-    /// It is of a rename; none if that is not known.
-    renames: Option<bool>,
+    /// It is known to be a rename's.
+    is_rename: bool,
     /// What it was sent back for.
     of: Name,
     /// What it was told first in it.
@@ -107,28 +107,27 @@ impl Aliases {
             return Telling::Entry;
         }
         let renames = is_renaming();
-        let is_over = |pass: &Pass| {
-            let kinds = pass.renames.zip(renames);
-            pass.began + PASS < asked || kinds.is_some_and(|(then, now)| then != now)
-        };
-        let Some(mut pass) = pass.filter(|pass| !is_over(pass)) else {
+        if renames == Some(false) {
+            return Telling::Entry;
+        }
+        let is_rename = renames.is_some();
+        let Some(mut pass) = pass.filter(|pass| pass.began + PASS >= asked) else {
             if is_second {
-                self.send_back((thread, renames), now, name);
+                self.send_back((thread, is_rename), now, name);
                 return Telling::Again;
             }
             return Telling::Entry;
         };
         if let Some((first_ino, first)) = &pass.first {
             let is_of_this_pass = *first == pass.of || *name == pass.of;
-            let is_rename = (pass.renames, renames) == (Some(true), Some(true));
             let source_has_gone = *first_ino == ino && is_stale(first);
-            if source_has_gone && is_of_this_pass && is_rename {
+            if source_has_gone && is_of_this_pass && is_rename && pass.is_rename {
                 // The kernel asks once more if it believed the name to stand for something else.
                 self.passes.insert(thread, pass);
                 return Telling::Absent;
             }
             if source_has_gone || (is_second && !is_of_this_pass) {
-                self.send_back((thread, renames), now, name);
+                self.send_back((thread, is_rename), now, name);
                 return Telling::Again;
             }
         }
@@ -148,7 +147,7 @@ impl Aliases {
         self.passes.remove(&thread);
     }
 
-    fn send_back(&mut self, (thread, renames): (u32, Option<bool>), now: Mono, of: &Name) {
+    fn send_back(&mut self, (thread, is_rename): (u32, bool), now: Mono, of: &Name) {
         if self.passes.len() >= PASSES_MAX {
             self.passes.retain(|_, pass| pass.began + PASS >= now);
         }
@@ -157,7 +156,7 @@ impl Aliases {
         }
         let pass = Pass {
             began: now,
-            renames,
+            is_rename,
             of: of.clone(),
             first: None,
         };
@@ -326,16 +325,31 @@ mod tests {
             (None, renames, renames),
             (renames, None, None),
             (None, None, None),
-            (Some(false), Some(false), Some(false)),
         ] {
             let (mut aliases, told) = second_pass(first, then);
             assert_eq!(told, Telling::Entry);
             let told = aliases.may_tell((50, || last), now, 7, &d, |_| false);
             assert_eq!(told, Telling::Again, "{first:?} {then:?} {last:?}");
         }
-        // What began as a rename is over if another call is seen, and the other way round.
-        assert_eq!(second_pass(renames, Some(false)).1, Telling::Again);
-        assert_eq!(second_pass(Some(false), renames).1, Telling::Again);
+    }
+
+    /// A program that opens a name may be told ESTALE for the inode that it finds there, and then not for the name as well.
+    #[test]
+    fn who_is_known_not_to_rename_is_not_sent_back() {
+        let (a, d) = (name(1, "a"), name(1, "d"));
+        let now = (at(0), at(0));
+        let mut aliases = Aliases::default();
+        aliases.told(7, a.clone());
+        let told = aliases.may_tell((50, || Some(false)), now, 7, &d, |_| false);
+        assert_eq!(told, Telling::Entry);
+        aliases.told(7, d.clone());
+        // Who renames still is, and its second pass ends when it is seen to do something else.
+        for other in [Some(false), Some(true)] {
+            let told = aliases.may_tell((51, || Some(true)), now, 7, &d, |_| false);
+            assert_eq!(told, Telling::Again);
+            let told = aliases.may_tell((51, || other), now, 7, &d, |_| false);
+            assert_eq!(told, Telling::Entry);
+        }
     }
 
     /// However long the answers take.

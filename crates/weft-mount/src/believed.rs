@@ -94,18 +94,25 @@ impl KernelCache {
         self.aliases.borrow().names(ino).to_vec()
     }
 
+    /// A thread that waits for an answer is in a rename; none if that is not to be seen.
+    pub fn is_renaming(&self, thread: u32) -> Option<bool> {
+        self.kernel.is_renaming(thread)
+    }
+
     /// A thread, which asked at `asked`, has looked up a name and found an inode: what it may be told. `stands` says of
-    /// another name whether it is known to stand for the inode.
+    /// another name whether it is known to stand for the inode; `is_renaming`, whether the thread is in a rename, as far
+    /// as is known.
     pub fn may_tell_name(
         &self,
-        (thread, asked): (u32, Mono),
+        (thread, is_renaming): (u32, impl FnOnce() -> Option<bool>),
+        asked: Mono,
         ino: u64,
         name: &Name,
         stands: impl Fn(&Name) -> bool,
     ) -> Telling {
         let mut aliases = self.aliases.borrow_mut();
-        let caller = (thread, || self.kernel.is_renaming(thread));
-        aliases.may_tell(caller, (asked, self.now()), ino, name, stands)
+        let times = (asked, self.now());
+        aliases.may_tell((thread, is_renaming), times, ino, name, stands)
     }
 
     /// A thread asks for no further name in its system call: it was told that one is not there, or it asks for a rename.

@@ -9,6 +9,7 @@ use crate::device::DATA_MAX;
 use crate::errno;
 use crate::translate::*;
 use bytes::Bytes;
+use std::cell::LazyCell;
 use weft_client::*;
 use weft_env::Mono;
 
@@ -57,15 +58,18 @@ impl Face {
             (known.leased, name_leased) = (false, false);
         }
         if has_aliases(&known) {
-            let links = self.other_links(header, &known, &name).await;
+            let renames = LazyCell::new(|| self.kernel.is_renaming(header.pid));
+            let renames = || *renames;
+            let links = self.other_links(header, &known, &name, renames).await;
             if links.is_some() {
                 // As above.
                 (known.leased, name_leased) = (false, false);
             }
             let links = links.unwrap_or_default();
             let stands = |other: &Name| self.keeps(other, ino) || links.contains(other);
-            let caller = (header.pid, asked);
-            match self.kernel.may_tell_name(caller, ino, &name, stands) {
+            let caller = (header.pid, renames);
+            let telling = self.kernel.may_tell_name(caller, asked, ino, &name, stands);
+            match telling {
                 Telling::Entry => {}
                 // Linux begins anew, and asks for every name of the path.
                 Telling::Again => return Err(errno::ASK_AGAIN),
@@ -82,15 +86,21 @@ impl Face {
 
     /// Those of the other names by which the kernel knows an inode that stand as well. With several links they may, though
     /// no lease says so, and who asks by one of them is not to be sent back for that: the service is asked. None: there was
-    /// nothing to ask.
-    async fn other_links(&self, header: &Header, known: &Known, name: &Name) -> Option<Vec<Name>> {
+    /// nothing to ask, or it does not matter since the caller does not rename.
+    async fn other_links(
+        &self,
+        header: &Header,
+        known: &Known,
+        name: &Name,
+        is_renaming: impl Fn() -> Option<bool>,
+    ) -> Option<Vec<Name>> {
         if known.attr.nlink < 2 {
             return None;
         }
         let (client, ino) = (&self.client, known.attr.ino);
         let mut others = self.kernel.names_of(ino);
         others.retain(|other| other != name && !self.keeps(other, ino));
-        if others.is_empty() {
+        if others.is_empty() || is_renaming() == Some(false) {
             return None;
         }
         let mut standing = Vec::new();

@@ -341,6 +341,23 @@ impl Op {
         opens_or_cuts || self.is_change()
     }
 
+    /// It says nothing and does nothing when its outcome is unknown.
+    pub fn only_looks(&self) -> bool {
+        matches!(
+            self,
+            Op::Lookup { .. }
+                | Op::Readlink { .. }
+                | Op::Getattr { .. }
+                | Op::Getxattr { .. }
+                | Op::Listxattr { .. }
+                | Op::List { .. }
+                | Op::Read { .. }
+                | Op::Seek { .. }
+                | Op::Access { .. }
+                | Op::OpenAsUser { .. }
+        )
+    }
+
     /// True for what nobody is told of: it happens to a client.
     pub fn is_event(&self) -> bool {
         matches!(self, Op::Loses | Op::Dies | Op::SyncsAll | Op::SessionEnds)
@@ -607,6 +624,17 @@ impl History {
         if let Some(record) = self.0.borrow_mut().get_mut(number) {
             record.sent.push(end);
         }
+    }
+
+    /// How many changes of clients that have died may still take effect.
+    pub fn in_doubt(&self, now: u64) -> usize {
+        let records = self.0.borrow();
+        let in_doubt = records.iter().filter(|record| {
+            let is_over = record.returned == u64::MAX || record.returned <= now;
+            let is_unknown = matches!(record.outcome, Outcome::Unknown { .. });
+            is_unknown && !is_over && !record.op.only_looks()
+        });
+        in_doubt.count()
     }
 
     /// The number that the next operation will have.

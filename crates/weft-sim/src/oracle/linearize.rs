@@ -122,7 +122,7 @@ fn check_from(
     let mut moments: Vec<(u64, Moment, usize)> = Vec::new();
     for (number, record) in records.iter().enumerate() {
         let is_unknown = matches!(record.outcome, Outcome::Unknown { .. });
-        if !is_there(number) || is_unknown && only_looks(&record.op) {
+        if !is_there(number) || is_unknown && record.op.only_looks() {
             continue;
         }
         moments.push((record.invoked, Moment::Begin, number));
@@ -387,23 +387,6 @@ fn possible_count(_number: usize, _record: &Record, possible: &Possible) -> Stri
     format!("(in effect already: {:?})", possible.done)
 }
 
-/// True for an operation that says nothing and does nothing when its outcome is unknown.
-fn only_looks(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Lookup { .. }
-            | Op::Readlink { .. }
-            | Op::Getattr { .. }
-            | Op::Getxattr { .. }
-            | Op::Listxattr { .. }
-            | Op::List { .. }
-            | Op::Read { .. }
-            | Op::Seek { .. }
-            | Op::Access { .. }
-            | Op::OpenAsUser { .. }
-    )
-}
-
 /// Attributes that a change answers with are those of some moment after it took effect, not of that
 /// very moment: the client may have asked again. So they are an observation of their own. And a copy
 /// that others look at while it goes on has a beginning and an end; and what a kernel does in steps is judged by its
@@ -423,7 +406,7 @@ pub fn prepared(records: Vec<Record>) -> Vec<Record> {
         let Outcome::Known(Reply::Entry(seen)) = &record.outcome else {
             continue;
         };
-        if only_looks(&record.op) && !may_cross(&record.op, seen.ino) {
+        if record.op.only_looks() && !may_cross(&record.op, seen.ino) {
             continue;
         }
         let seen = seen.clone();

@@ -747,6 +747,32 @@ fn what_a_kernel_makes_up_is_not_the_files() {
     }
 }
 
+/// Nobody has it open, and a mount's kernel may still come with its number.
+#[test]
+fn what_a_client_does_by_the_number_of_a_file_that_lingers_may_have_been_done() {
+    for (size, right) in [(64, true), (200, true), (100, false)] {
+        let script = Script::new();
+        script.history.mounted(1);
+        script.op(1, 0, 10, create("a"), file(7, 0));
+        let written = script.op(1, 10, 20, write(7, 0, 64), Reply::Done);
+        let close = Op::Close { ino: 7, owner: 0 };
+        script.op(1, 20, 22, close, Reply::Done);
+        script.op(1, 22, 25, unlink("a"), Reply::Done);
+        let longer = Op::Truncate { ino: 7, size: 200 };
+        script.op(2, 30, 40, longer, Reply::Inode(7, Kind::File));
+        let open = Op::Open {
+            ino: 7,
+            truncate: false,
+        };
+        script.op(1, 50, 60, open, Reply::Done);
+        let mut bytes = content::bytes(written, 64);
+        bytes.resize(size, 0);
+        script.op(1, 60, 70, read(7, 0, 300), Reply::Bytes(bytes.into()));
+        let verdict = script.verdict();
+        assert_eq!(verdict.is_ok(), right, "{size} {verdict:?}");
+    }
+}
+
 #[test]
 fn a_write_that_is_sent_in_parts_is_seen_in_parts() {
     for (sent, size, right) in [

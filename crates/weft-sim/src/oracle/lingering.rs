@@ -59,6 +59,17 @@ impl State {
         record.by_kernel && id.is_ok_and(|id| self.may_be_ghost(record.client, id))
     }
 
+    /// Whoever keeps the number of an inode that nobody has open, as no kernel does, is told what means nothing: of the
+    /// inode, if it is still there, or of none.
+    pub(super) fn means_nothing(&self, record: &Record) -> bool {
+        let found = record.op.inode().map(|ino| self.find(ino));
+        let is_nobodys = |id: Id| self.get(id).names == 0 && !self.is_open(id);
+        let Some(Ok(id)) = found else {
+            return false;
+        };
+        self.lingering.is_some() && !record.by_kernel && is_nobodys(id)
+    }
+
     /// What an operation does to an inode without a name that its caller does not have open, where that differs
     /// from what it does to any.
     pub(super) fn of_nameless(&self, record: &Record, reply: Option<&Reply>) -> Option<Effect> {
@@ -72,13 +83,6 @@ impl State {
         let inode = self.get(id);
         if inode.names > 0 || self.has_open(record.client, id) {
             return None;
-        }
-        if !record.by_kernel && !self.is_open(id) {
-            // Whoever keeps numbers, as no kernel does, is told what means nothing.
-            return Some(match reply {
-                Some(Reply::Error(errno)) => Err(vec![*errno]),
-                _ => Ok(self.clone()),
-            });
         }
         let Some(Reply::Error(errno)) = reply else {
             return None;

@@ -329,6 +329,13 @@ impl State {
             // Nothing was made or changed; whether that may be, an invariant of its own says.
             return vec![self.clone()];
         }
+        if self.means_nothing(record) {
+            // It was done, or not.
+            let done = self.effect(number, record, None).ok();
+            let is_refused = matches!(reply, Some(Reply::Error(_)));
+            let done = done.filter(|done| !is_refused && *done != *self);
+            return done.into_iter().chain([self.clone()]).collect();
+        }
         match (self.effect(number, record, reply), reply) {
             (Ok(_), Some(Reply::Error(_))) => Vec::new(),
             (Ok(state), _) if self.may_be_done_by_a_ghost(record) => vec![state, self.clone()],

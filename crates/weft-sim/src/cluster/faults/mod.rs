@@ -30,6 +30,10 @@ const BEYOND_TERM_MS: std::ops::Range<u64> = 1_000..6_000;
 /// that its session ends.
 const BEYOND_PATIENCE_MS: std::ops::Range<u64> = 100..4_000;
 
+/// No client is killed while so many changes of dead clients may still take effect: with each of them there are twice as
+/// many orders, and beyond some dozen nobody can try them all.
+const IN_DOUBT_MAX: usize = 6;
+
 /// With what the metadata service refuses changes that it could do.
 const REFUSED_WITH: [i32; 3] = [libc::ENOSPC, libc::EDQUOT, libc::EIO];
 
@@ -226,6 +230,9 @@ impl<'a> Faults<'a> {
             }
             Kind::ClientKill => {
                 if !cluster.clients[client].is_running() || cluster.clients[client].is_paused() {
+                    return;
+                }
+                if cluster.shared.history.in_doubt(self.now()) >= IN_DOUBT_MAX {
                     return;
                 }
                 cluster.kill_client(client);
