@@ -123,6 +123,8 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ),
     // A client and a data server died within the same window.
     ("lost with a data server and the client", SESSION_ENDS),
+    // Of one that left unheard: to the service it has died.
+    ("lost with a data server and the client", META_DIES),
     (
         "the twin is back, but may have lost what it had alone",
         &[Kind::DataPower],
