@@ -2,7 +2,8 @@
 
 use crate::{SECOND, client, cluster, create, impatient};
 use bytes::Bytes;
-use weft_client::{Client, CreateFlags, Cred, Errno, OpenFlags, Result};
+use futures_util::future::join;
+use weft_client::{Client, CreateFlags, Cred, Errno, HandleId, OpenFlags, Result};
 use weft_sim::World;
 
 /// Less than the term of a session.
@@ -67,6 +68,15 @@ async fn content(client: &Client, ino: u64) -> Bytes {
     read.concat().into()
 }
 
+async fn write_and_sync(client: &Client, handle: HandleId, at: usize, byte: u8) -> Result<Bytes> {
+    let bytes = Bytes::from(vec![byte; BYTES]);
+    client
+        .write(handle, at as u64, bytes.clone(), false)
+        .await?;
+    client.fsync(handle, false).await?;
+    Ok(bytes)
+}
+
 async fn given_up(world: World, case: Case) {
     let cluster = cluster(&world, true).await;
     let one = impatient(&cluster, "one", PATIENCE_MS).await;
@@ -99,24 +109,31 @@ async fn given_up(world: World, case: Case) {
     };
     let cut = one.create(&cred, one.root(), name, 0o644, flags).await;
     assert_eq!(cut.err(), Some(Errno(libc::EIO)), "{case:?}");
-    if case.goes_on {
-        // Whether that can be done is not the question.
-        let _: Result<usize> = one
-            .write(handle, 0, Bytes::from(vec![2; BYTES]), false)
-            .await;
-        let _: Result<()> = one.fsync(handle, false).await;
-    }
+    // Whether that can be done is not the question; what was told to be done is there.
+    let meanwhile = match case.goes_on {
+        // Looked at while it goes on: the trouble is over meanwhile, or only when it has been given up.
+        true => {
+            let over_after = if case.looked_at { 20 } else { 1 } * SECOND / 4;
+            let healed = async {
+                world.sleep(over_after).await;
+                world.net().heal();
+            };
+            join(write_and_sync(&one, handle, BYTES, 2), healed).await.0
+        }
+        false => Err(Errno(libc::EIO)),
+    };
     if case.looked_at {
         content(&onlooker, ino).await;
     }
     world.net().heal();
     world.sleep(5 * SECOND).await;
-    let new = Bytes::from(vec![3; BYTES]);
-    let written = one.write(handle, 0, new.clone(), false).await;
-    assert_eq!(written, Ok(BYTES), "{case:?}");
-    assert_eq!(one.fsync(handle, false).await, Ok(()), "{case:?}");
+    let new = write_and_sync(&one, handle, 0, 3).await;
+    assert!(new.is_ok(), "{new:?} {case:?}");
     let (own, told) = (content(&one, ino).await, content(&onlooker, ino).await);
     assert_eq!(told.len(), own.len(), "{case:?}");
     assert!(told == own, "{case:?}");
-    assert!(told[..BYTES] == new, "{case:?}");
+    assert!(told[..BYTES] == new.unwrap(), "{case:?}");
+    if let Ok(meanwhile) = meanwhile {
+        assert!(told.get(BYTES..2 * BYTES) == Some(&meanwhile), "{case:?}");
+    }
 }
