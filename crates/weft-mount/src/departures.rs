@@ -196,18 +196,18 @@ impl Departures {
 
     /// The kernel knows it still: it is kept, if it has lost its name.
     async fn keep_if_nameless(&self, ino: u64) {
-        let is_kept = match self.client.getattr(ino).await {
+        let is_nameless = match self.client.getattr(ino).await {
             Ok(known) => known.attr.nlink == 0,
-            Err(Errno(libc::ESTALE)) => match self.client.keep_nameless(ino).await {
-                Ok(()) => true,
-                Err(_) => {
-                    self.inodes.borrow_mut().remove(&ino);
-                    return;
-                }
-            },
+            Err(Errno(libc::ESTALE)) => true,
             // Asked again in the next round.
             Err(_) => false,
         };
+        // That its attributes are known does not say that it is kept.
+        let is_kept = is_nameless && self.client.keep_nameless(ino).await.is_ok();
+        if is_nameless && !is_kept {
+            self.inodes.borrow_mut().remove(&ino);
+            return;
+        }
         let mut inodes = self.inodes.borrow_mut();
         let Some(noted) = inodes.get_mut(&ino) else {
             return;

@@ -11,7 +11,7 @@ use crate::fs::{Body, Face, sized};
 use crate::translate::set_attr;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use weft_client::{Attr, Errno, HandleId, Known, Result};
+use weft_client::{Attr, Errno, FileKind, HandleId, Known, Result};
 
 /// How often a request is done again whose name stood for another inode each time.
 const TRIES: usize = 8;
@@ -83,8 +83,10 @@ impl Face {
         };
         for ino in std::iter::once(header.node).chain(other) {
             match self.client().getattr(ino).await {
-                Ok(_) => continue,
-                Err(Errno(libc::ESTALE)) => {}
+                // A file without a name may be known here, under a lease, and not be kept.
+                Ok(known) if known.attr.nlink > 0 => continue,
+                Ok(known) if known.attr.kind() == FileKind::Directory => continue,
+                Ok(_) | Err(Errno(libc::ESTALE)) => {}
                 Err(errno) => return Met::Unknown(errno),
             }
             let Some(told) = self.kernel().known(ino) else {
