@@ -134,6 +134,8 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("written bytes may be lost", &[Kind::DataPower]),
     ("what was lost cannot be taken back", DISKS),
     ("what was lost cannot be taken back", BAD_BLOCKS),
+    // A client had died with a write at that twin only, and the twin's power cut has taken its mark and not its bytes.
+    ("somebody has cut off a part", &[Kind::DataPower]),
     // A power cut left records out of order; everything is compared then.
     ("the modified list is damaged", &[Kind::DataPower]),
     // A metadata server's disk has no room for a while, or fails: others have the journal, too.
