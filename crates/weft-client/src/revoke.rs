@@ -74,6 +74,7 @@ impl Core {
             self.env.spawn("report", async move {
                 // The answer that takes the session up may say that a lease is held on that had been given
                 // back: then what was owed under it is owed.
+                core.session_of(revoke.ino).begun_over(&connection).await;
                 connection.answers_taken().await;
                 let kept = core.size_with_kept(&node).await;
                 core.on_report(&node, &revoke, (replier, kept));
@@ -100,6 +101,8 @@ impl Core {
         if let Some(turn) = begun {
             let (core, connection) = (self.clone(), connection.clone());
             self.env.spawn("revocation", async move {
+                // As above.
+                core.session_of(revoke.ino).begun_over(&connection).await;
                 core.awaited_grant(&node, &revoke).await;
                 core.give_back_lease(&node, &connection, turn).await;
                 core.make_room();

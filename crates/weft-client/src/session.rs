@@ -8,8 +8,10 @@
 use crate::core::Core;
 use crate::slots::FIRST;
 use crate::types::{Cred, Errno};
+use futures_util::future::select;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -342,6 +344,20 @@ impl Session {
                 return Ok(link);
             }
             linked.await;
+        }
+    }
+
+    /// Waits until the session has been opened or taken up over a connection, or that is closed. The service asks for leases
+    /// over it as soon as it has taken the session up; its answer, which says what is still held, comes later.
+    pub async fn begun_over(&self, connection: &Connection) {
+        loop {
+            let linked = self.linked.notified();
+            let link = self.link.borrow().clone();
+            let has_begun = link.is_some_and(|link| link.connection.same(connection));
+            if has_begun || self.closed.get() || !connection.is_open() {
+                return;
+            }
+            select(pin!(linked), pin!(connection.closed())).await;
         }
     }
 

@@ -635,24 +635,34 @@ fn what_is_not_its_own_a_group_neither_gives_nor_takes() {
 }
 
 /// The size that was told with a lease was not journaled when the server ended. It is asked for in the same
-/// moment in which the client hears that it still has the lease.
+/// moment in which the client hears that it still has the lease, or before.
 #[test]
 fn what_was_told_and_lost_is_told_again_to_whoever_asks_first() {
-    with_groups(async |bed| {
-        let (client, _handles) = writer(&bed).await;
-        let first = &bed.groups[0];
-        first.holds_renewals.set(true);
-        let given = first.revoke(here(5), LeaseMode::LeaseWrite, false).await;
-        assert_eq!(given.owed.unwrap().size, Some(7));
-        first.asks_at_once.set(here(5));
-        first.break_connection();
-        while first.told_at_once.borrow().is_none() {
-            bed.sleep(1).await;
-        }
-        let told = first.told_at_once.take().unwrap();
-        assert_eq!(told.owed.map(|owed| owed.size), Some(Some(7)));
-        assert!(is_leased(&client, here(5)));
-    });
+    let modes = [
+        LeaseMode::LeaseShared,
+        LeaseMode::LeaseRead,
+        LeaseMode::LeaseNone,
+    ];
+    for (to, earlier) in modes.into_iter().flat_map(|to| [(to, 0), (to, 20)]) {
+        with_groups(async move |bed| {
+            let (client, _handles) = writer(&bed).await;
+            let first = &bed.groups[0];
+            first.holds_renewals.set(true);
+            let given = first.revoke(here(5), LeaseMode::LeaseWrite, false).await;
+            assert_eq!(given.owed.unwrap().size, Some(7));
+            let ino = here(5);
+            first.asks_at_once.set(Some(AtOnce { ino, to, earlier }));
+            first.break_connection();
+            while first.told_at_once.borrow().is_none() {
+                bed.sleep(1).await;
+            }
+            let told = first.told_at_once.take().unwrap();
+            let size = told.owed.map(|owed| owed.size);
+            assert_eq!(size, Some(Some(7)), "{to:?} {earlier}");
+            let is_kept = to != LeaseMode::LeaseNone;
+            assert!(!is_kept || is_leased(&client, ino), "{to:?} {earlier}");
+        });
+    }
 }
 
 #[test]

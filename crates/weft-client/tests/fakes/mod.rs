@@ -85,6 +85,17 @@ pub fn directory(ino: u64) -> Inode {
 /// What is done before a question about an inode, or a change, is answered.
 type Hook<T> = RefCell<Option<Box<dyn FnMut(&Rc<Group>, &T)>>>;
 
+/// A lease that is asked back when its session is taken up.
+#[derive(Clone, Copy, Debug)]
+pub struct AtOnce {
+    /// Of which inode.
+    pub ino: u64,
+    /// What may be kept; SHARED: all of it, only what is owed is asked for.
+    pub to: LeaseMode,
+    /// So much earlier, in milliseconds, than the session is said to be taken up.
+    pub earlier: u64,
+}
+
 /// The active of a group, alone in it.
 pub struct Group {
     pub env: Env,
@@ -112,8 +123,8 @@ pub struct Group {
     /// Requests get no answer.
     pub silent: Cell<bool>,
     unanswered: RefCell<Vec<Replier>>,
-    /// Asked as soon as a session is taken up: what is owed of this inode, if not 0.
-    pub asks_at_once: Cell<u64>,
+    /// Asked as soon as a session is taken up.
+    pub asks_at_once: Cell<Option<AtOnce>>,
     /// What was answered to that.
     pub told_at_once: RefCell<Option<RevokeReply>>,
     /// It says of its own inodes that they are another group's.
@@ -194,7 +205,7 @@ impl Group {
                 connection: RefCell::default(),
                 silent: Cell::new(false),
                 unanswered: RefCell::default(),
-                asks_at_once: Cell::new(0),
+                asks_at_once: Cell::new(None),
                 told_at_once: RefCell::default(),
                 confused: Cell::new(false),
                 sends_away: Cell::new(false),
@@ -374,15 +385,25 @@ impl Group {
             write_leases: asked.write_leases,
             ..SessionReply::default()
         };
-        request
-            .replier
-            .send::<SessionRequest>(&reply, Payload::none());
-        if asked.session != 0 && self.asks_at_once.get() != 0 {
+        let at_once = self.asks_at_once.get().filter(|_| asked.session != 0);
+        let (env, replier) = (self.env.clone(), request.replier);
+        let earlier = at_once.map_or(0, |at_once| at_once.earlier);
+        let answer = move || replier.send::<SessionRequest>(&reply, Payload::none());
+        if earlier == 0 {
+            answer();
+        } else {
+            self.env.spawn("session taken up", async move {
+                env.sleep(Duration::from_millis(earlier)).await;
+                answer();
+            });
+        }
+        if let Some(at_once) = at_once {
             let (group, connection) = (self.clone(), connection.clone());
+            self.seq.set(self.seq.get() + 1);
             let ask = RevokeRequest {
-                ino: self.asks_at_once.get(),
-                to: LeaseMode::LeaseShared as i32,
-                seq: 2,
+                ino: at_once.ino,
+                to: at_once.to as i32,
+                seq: self.seq.get(),
                 held: LeaseMode::LeaseWrite as i32,
                 ..RevokeRequest::default()
             };
