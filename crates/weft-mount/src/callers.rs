@@ -27,18 +27,23 @@ pub fn groups_of(thread: u32) -> Vec<u32> {
 }
 
 /// A thread that waits for an answer waits in a system call that renames. None if that is not to be seen: another user's
-/// thread may be hidden from us, and so is what a ring (io_uring) does for one.
+/// thread may be hidden from us, and what a ring (io_uring) does for one is done elsewhere.
 #[allow(clippy::disallowed_methods)]
 pub fn is_renaming(thread: u32) -> Option<bool> {
     is_rename(&std::fs::read(format!("/proc/{thread}/syscall")).ok()?)
 }
 
-/// Looks at the number that a file `syscall` begins with (proc(5)); none while the thread runs, and a negative one of a
-/// thread that is in no system call. Programs of 32 bits have other numbers: those that ours are there look up no name.
+/// Reads a file `syscall` (proc(5)): the number, six arguments, stack pointer and program counter. None while the thread
+/// runs, and of one that is in no system call. None as well of what has other numbers than ours or no stack of a
+/// program's: programs of 32 bits, whose stack is below 4 GiB, and threads that work for a ring, which show 0.
 fn is_rename(call: &[u8]) -> Option<bool> {
-    let number = call.split(|&byte| byte == b' ').next()?;
-    let number: libc::c_long = std::str::from_utf8(number).ok()?.parse().ok()?;
-    (number >= 0).then(|| RENAMES.contains(&number))
+    let call = std::str::from_utf8(call).ok()?;
+    let mut fields = call.split_ascii_whitespace();
+    let number: libc::c_long = fields.next()?.parse().ok()?;
+    let stack = fields.nth(6)?.strip_prefix("0x")?;
+    let stack = u64::from_str_radix(stack, 16).ok()?;
+    let is_ours = number >= 0 && number != libc::SYS_io_uring_enter && stack > u32::MAX.into();
+    is_ours.then(|| RENAMES.contains(&number))
 }
 
 /// Finds the line `Groups:` of a status file.
@@ -77,8 +82,9 @@ mod tests {
     #[test]
     #[allow(clippy::disallowed_methods)]
     fn a_thread_renames_if_its_system_call_does() {
-        let call =
-            |number: libc::c_long| format!("{number} 0x7ffd2 0x7ffd8 0x0 0x0 0x0 0x0 0x7 0x7f\n");
+        let call = |number: libc::c_long| {
+            format!("{number} 0x7ffd2 0x7ffd8 0x0 0x0 0x0 0x0 0x7fffc03d4718 0x401000\n")
+        };
         for (number, renames) in [
             (libc::SYS_renameat2, true),
             (libc::SYS_openat, false),
@@ -89,6 +95,13 @@ mod tests {
                 Some(renames),
                 "{number}"
             );
+        }
+        // rename(2) of a program of 32 bits, which is setitimer(2) for others; a thread that works for a ring.
+        let narrow = "38 0x8048 0x8050 0x0 0x0 0x0 0x0 0xffd2a718 0xf7f0c549\n";
+        let worker = "426 0x5 0x1 0x0 0x0 0x0 0x8 0x0 0x0\n";
+        let ring = call(libc::SYS_io_uring_enter);
+        for other in [narrow, worker, &ring, "0 0x1\n", "82 x y\n"] {
+            assert_eq!(is_rename(other.as_bytes()), None, "{other:?}");
         }
         for other in ["running\n", "-1 0x0 0x0\n", "", " ", "\n"] {
             assert_eq!(is_rename(other.as_bytes()), None, "{other:?}");
