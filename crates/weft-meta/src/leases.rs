@@ -324,6 +324,16 @@ impl Leases {
         true
     }
 
+    /// The session was asked as the only writer, and turns out to be one of several: these have no READ lease to come
+    /// down to, and are asked for size and times only.
+    pub(crate) fn asks_one_of_several(&mut self, ino: Ino, session: SessionId) {
+        if let Some(revocation) = self.revoking.get_mut(&(ino, session))
+            && revocation.ask == Ask::Down(LeaseMode::LeaseRead)
+        {
+            revocation.ask = Ask::Report;
+        }
+    }
+
     /// The revocation with this number has been answered (None: it is not on its way any more).
     pub(crate) fn end_revocation(
         &mut self,

@@ -388,6 +388,7 @@ fn resume_shares(
             });
             meta.apply_for(core, session, share);
             core.ranges.restore(ino, session, named_ranges(lease));
+            core.leases.asks_one_of_several(ino, session);
         }
         if !core.state.shares(ino, session) {
             continue;

@@ -126,6 +126,41 @@ fn who_opens_what_another_writes_shares_it() {
 }
 
 #[test]
+fn who_comes_back_as_one_of_several_writers_is_not_asked_as_the_only_one() {
+    run(|env, dir| async move {
+        let (server, _members, [a, b]) = served(&env, &dir).await;
+        let ino = a.create(1, "f").await;
+        // It lost its connection, and with it the answer by which it became the only writer.
+        a.connection.close("cut");
+        let early = env.timeout(Duration::from_millis(50), b.inode(ino)).await;
+        assert!(early.is_err(), "the writer has not been heard");
+
+        let kept = proto::Range {
+            start: 4096,
+            end: 1 << 63,
+        };
+        let back = SessionRequest {
+            session: a.session,
+            shared_leases: vec![SharedLease {
+                ino,
+                write: vec![kept],
+            }],
+            ..Default::default()
+        };
+        let a = Client::with(&env, server.address(), back).await.unwrap();
+        a.keep_alive();
+        let read = b.inode(ino).await.unwrap();
+        assert_eq!(mode_of(&read.leases, ino), SHARED);
+        let asked = a.manners.asked.take();
+        assert!(
+            !asked.is_empty() && asked.iter().all(|(_, to, _)| *to == SHARED),
+            "{asked:?}"
+        );
+        server.stop().await;
+    });
+}
+
+#[test]
 fn who_reads_the_whole_gives_that_back_before_a_part_is_granted() {
     run(|env, dir| async move {
         let server = server(&env, &dir).await;

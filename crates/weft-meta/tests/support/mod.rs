@@ -128,6 +128,9 @@ impl Client {
     ) -> Result<Client, CallError> {
         let manners = Rc::new(Manners::default());
         manners.open.borrow_mut().extend(&request.open_inodes);
+        if let Some(lease) = request.shared_leases.first() {
+            manners.kept.borrow_mut()[0].clone_from(&lease.write);
+        }
         let mine = manners.clone();
         let handler: Handler = Rc::new(move |_, request| match request.method {
             RevokeRequest::METHOD => {
