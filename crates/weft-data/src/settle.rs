@@ -10,7 +10,8 @@ use crate::locks::{Kind, WHOLE};
 use crate::marks;
 use crate::server::{Node, to_name};
 use bytes::Bytes;
-use futures_util::future::join;
+use futures_util::future::{join, select};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::{Fetched, Fill};
@@ -165,38 +166,74 @@ async fn holes_behind(node: &Node, run: &Run) -> Result<Run, Unsettled> {
     })
 }
 
-/// Settles all regions of a run, as far as that can be done now.
-pub(crate) async fn settle_all(node: &Rc<Node>, epoch: Epoch, mut run: Run, manner: Manner) {
+/// Makes both copies of a run what `truth` holds, which has refused a change that the other one may have done. Under
+/// whatever state comes in which both serve: until the copies are equal nobody is to hear that the change has failed,
+/// for others may read then. Where one serves alone its copy counts, and a recovery compares what is in the list.
+pub(crate) async fn settle_refused(node: &Rc<Node>, mut epoch: Epoch, mut run: Run, truth: Member) {
+    let manner = Manner {
+        truth,
+        ..from_here(node)
+    };
+    while let Err(unsettled) = settle_all(node, epoch, &mut run, manner).await {
+        if unsettled == Unsettled::Lost {
+            let (made, decided) = (pin!(node.link.made()), pin!(node.state_beyond(epoch)));
+            select(made, decided).await;
+            node.env.sleep(GIVE_WAY).await;
+            continue;
+        }
+        let state = node.state_beyond(epoch).await;
+        if state.mode != Mode::Both {
+            return;
+        }
+        epoch = state.epoch;
+    }
+}
+
+/// Settles all regions of a run, as far as that can be done now. What is left of the run has not been tried.
+///
+/// # Errors
+/// `Stale` or `Lost`: it would be the same with what is left.
+async fn settle_all(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    run: &mut Run,
+    manner: Manner,
+) -> Result<(), Unsettled> {
     while !run.regions.is_empty() {
         let (object, region) = (run.object, run.regions.start);
-        match settle(node, epoch, &run, manner).await {
+        match settle(node, epoch, run, manner).await {
             Ok(compared) => {
                 if compared.differed {
                     tracing::info!(%object, region, "made a region equal");
                 }
                 run.regions.start = compared.upto;
             }
-            // It would be the same with the others.
-            Err(Unsettled::Stale | Unsettled::Lost) => return,
+            Err(error @ (Unsettled::Stale | Unsettled::Lost)) => return Err(error),
             Err(error) => {
                 if error != Unsettled::Unconfirmed {
                     tracing::warn!(%object, region, ?error, "a region cannot be made equal now");
+                }
+                // A recovery that runs is not over before it has been.
+                if let Some(plan) = &mut *node.plan.borrow_mut() {
+                    plan.add(run.first().run());
                 }
                 run.regions.start += 1;
             }
         }
     }
+    Ok(())
 }
 
 /// Settles regions about which nobody came with certainty for a long time.
-pub(crate) async fn settle_quiet(node: &Rc<Node>, epoch: Epoch, run: Run) {
+pub(crate) async fn settle_quiet(node: &Rc<Node>, epoch: Epoch, mut run: Run) {
     let manner = Manner {
         truth: node.me,
         carefully: true,
         takes_lost: false,
         clear: true,
     };
-    settle_all(node, epoch, run, manner).await;
+    // What is left stays in the list, and is tried again when it has been quiet once more.
+    let _ = settle_all(node, epoch, &mut run, manner).await;
 }
 
 /// Compares the first region of a run and moves what differs; of the others this member holds nothing.

@@ -7,7 +7,7 @@ use crate::link::TwinError;
 use crate::locks::{Kind, Ticket, WHOLE, blocks_around};
 use crate::marks::{Ended, Intent};
 use crate::server::{Node, from_name, to_name};
-use crate::settle::{self, Manner, Unsettled};
+use crate::settle::{self, Unsettled};
 use bytes::Bytes;
 use futures_util::future::{Either, join, select};
 use futures_util::stream::{self, StreamExt};
@@ -819,19 +819,17 @@ async fn conclude(
         }
         Answer::Errno { errno, equal_to } => {
             let runs = intent.runs();
-            again(node, &intent);
+            // A recovery that runs need not wait for what is settled here: where writers go on being refused,
+            // something always is, and the pair would stay in RECOVERING.
+            if equal_to.is_none() {
+                again(node, &intent);
+            }
             intent.end(Ended::Doubtful, now);
             drop(held);
             // Nobody was promised the new bytes.
             if let Some(truth) = equal_to {
-                let manner = Manner {
-                    truth,
-                    carefully: false,
-                    takes_lost: false,
-                    clear: false,
-                };
                 for run in runs {
-                    settle::settle_all(node, asker.epoch, run, manner).await;
+                    settle::settle_refused(node, state.epoch, run, truth).await;
                 }
             }
             Err(Failed::Errno(errno))

@@ -81,6 +81,8 @@ struct Client {
     writes: Cell<u64>,
     reads: Cell<u64>,
     refused: Cell<u64>,
+    /// Refused writes after which the two copies were compared.
+    compared: Cell<u64>,
     stretches: Cell<u64>,
     stop: Cell<bool>,
 }
@@ -180,6 +182,8 @@ impl Client {
         let payload = bytes.freeze();
         let even = (first / 64).is_multiple_of(2);
         let mut protocol = self.protocol;
+        // An attempt without an answer may still be done.
+        let mut in_doubt = false;
         loop {
             let state = self.meta.state();
             let targets = match (state.mode, protocol) {
@@ -214,8 +218,13 @@ impl Client {
             let lost = answers
                 .iter()
                 .any(|answer| matches!(answer, Err(CallError::Lost(_))));
+            in_doubt |= lost;
             if refused {
                 self.refused.set(self.refused.get() + 1);
+                if protocol == Protocol::ServerSync && !in_doubt {
+                    let length = payload.len() as u32;
+                    self.expect_alike(object, first * CELL, length).await;
+                }
                 // One member may have it: let a leader make the copies equal.
                 if !lost {
                     protocol = Protocol::ServerSync;
@@ -242,6 +251,33 @@ impl Client {
         self.writes.set(self.writes.get() + 1);
         for cell in cells {
             known.acknowledged[cell].set(version);
+        }
+    }
+
+    /// A leader has refused a write: where both serve they hold the same, and nobody but the caller
+    /// writes there.
+    async fn expect_alike(&self, object: ObjectId, offset: u64, length: u32) {
+        let state = self.meta.state();
+        if state.mode != Mode::Both {
+            return;
+        }
+        let request = proto::ReadRequest {
+            session: SESSION,
+            epoch: state.epoch.0,
+            pair: 0,
+            object: Some(name(object)),
+            offset,
+            length,
+        };
+        let of = |member| self.ask(member, &request, Payload::none());
+        let (zero, one) = futures_util::future::join(of(ZERO), of(ONE)).await;
+        if let (Ok((_, zero)), Ok((_, one))) = (zero, one) {
+            assert!(
+                zero == one,
+                "{state} refused a write of {length} bytes at {offset} of {object}, and the members read \
+                 differently there"
+            );
+            self.compared.set(self.compared.get() + 1);
         }
     }
 
@@ -459,6 +495,7 @@ async fn tell(world: Rc<World>, story: Story) {
         writes: Cell::new(0),
         reads: Cell::new(0),
         refused: Cell::new(0),
+        compared: Cell::new(0),
         stretches: Cell::new(0),
         stop: Cell::new(false),
     });
@@ -548,6 +585,10 @@ async fn tell(world: Rc<World>, story: Story) {
     world.sleep(Duration::from_secs(6)).await;
     assert!(client.writes.get() > 100, "{} writes", client.writes.get());
     assert!(client.reads.get() > 100, "{} reads", client.reads.get());
+    if story.full_disks && !story.kills {
+        let compared = client.compared.get();
+        assert!(compared > 100, "{compared} refused writes compared");
+    }
     if story.stretches {
         let done = client.stretches.get();
         assert!(done > 100, "{done} changes of the long object");
@@ -585,6 +626,7 @@ async fn make_trouble(world: &World, meta: &Meta, stores: &Stores, story: Story)
         (story.full_disks, 5),
         (story.disk_errors, 6),
         (story.wipes, 7),
+        (story.full_disks && story.kills, 8),
     ] {
         if wanted {
             kinds.push(kind);
@@ -653,6 +695,35 @@ async fn make_trouble(world: &World, meta: &Meta, stores: &Stores, story: Story)
                 // What it found of its disk stays for the life of the process.
                 node.kill();
                 start_data(world, stores, member);
+            }
+            8 => {
+                // The other one comes back, again and again: what is refused is so in every state.
+                let full = node.disk();
+                full.set_capacity(full.used() + rng.below(300_000));
+                for _ in 0..1 + rng.below(6) {
+                    let twin = member.twin();
+                    world.node(host(twin)).kill();
+                    world.sleep(Duration::from_millis(rng.below(300))).await;
+                    start_data(world, stores, twin);
+                    // One that is full and behind cannot catch up.
+                    let since = world.now();
+                    while meta.state().mode != Mode::Both {
+                        let waited = world.now() - since;
+                        let may_last = meta.state().mode.sole() != Some(member);
+                        if may_last && waited > Duration::from_secs(3) {
+                            break;
+                        }
+                        let limit = Duration::from_secs(30);
+                        assert!(
+                            waited < limit,
+                            "{}: a full disk keeps its twin out",
+                            meta.state()
+                        );
+                        world.sleep(Duration::from_millis(20)).await;
+                    }
+                    world.sleep(Duration::from_millis(rng.below(300))).await;
+                }
+                full.set_capacity(u64::MAX);
             }
             _ => {
                 wait_for_both(world, meta).await;
@@ -756,6 +827,22 @@ fn with_full_disks() {
         for seed in seeds(40, 5) {
             let story = Story {
                 protocol,
+                full_disks: true,
+                ..CALM
+            };
+            run(seed, story);
+        }
+    }
+}
+
+#[test]
+fn with_full_disks_while_members_recover() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(100, 6) {
+            let story = Story {
+                protocol,
+                kills: true,
+                cuts: true,
                 full_disks: true,
                 ..CALM
             };
