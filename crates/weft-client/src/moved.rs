@@ -183,6 +183,7 @@ impl Core {
         let is_held = node.state.borrow().lease.mode() != Mode::None;
         if is_held {
             // The session under which it was held has ended.
+            node.state.borrow_mut().answers.clear();
             self.lose_node(node);
             let (core, node) = (self.clone(), node.clone());
             self.env.spawn("forget", async move {

@@ -162,23 +162,35 @@ impl Core {
                 self.want_tell(&given.node);
             }
         }
-        for node in self.nodes_of(group) {
-            let is_lost = {
-                let state = node.state.borrow();
-                state.lease.mode() == Mode::Write && !kept.contains(&node.ino)
-                    || state.lease.shares() && !shared.contains(&node.ino)
-            };
-            if is_lost {
-                self.lose_node(&node);
-            }
+        let is_lost = |node: &Rc<Node>| {
+            let state = node.state.borrow();
+            state.lease.mode() == Mode::Write && !kept.contains(&node.ino)
+                || state.lease.shares() && !shared.contains(&node.ino)
+        };
+        let lost: Vec<_> = self.nodes_of(group).into_iter().filter(is_lost).collect();
+        for node in &lost {
+            self.lose_node(node);
+        }
+        if !lost.is_empty() {
+            let core = self.clone();
+            self.env.spawn("forget", async move {
+                for node in &lost {
+                    core.invalidate(node).await;
+                }
+            });
         }
     }
 
     /// Drops what a node cached and owed; what was written and not on the servers is lost, and the
-    /// next fsync or close says so.
+    /// next fsync or close says so. What is being asked back is still to be answered: where the session is over nobody
+    /// asks any more, and the caller has dropped the questions.
     pub fn lose_node(self: &Rc<Self>, node: &Rc<Node>) {
         let mut state = node.state.borrow_mut();
-        state.lease.lose(Mode::None);
+        match state.answers.is_empty() {
+            true => state.lease.lose(Mode::None),
+            // Over the connection that is in force: the numbers it goes by are new.
+            false => state.lease.gone(),
+        }
         state.forget();
         let lost = state.buffer.waiting.bytes();
         if !state.buffer.is_clean() || state.buffer.owes() {
@@ -206,7 +218,6 @@ impl Core {
         let mut held = Vec::new();
         for node in nodes {
             let was_held = node.state.borrow().lease.mode() >= Mode::Read;
-            self.lose_node(&node);
             {
                 let mut state = node.state.borrow_mut();
                 state.answers.clear();
@@ -215,6 +226,7 @@ impl Core {
                 state.orphan = false;
                 state.departed = None;
             }
+            self.lose_node(&node);
             if was_held {
                 held.push(node);
             }

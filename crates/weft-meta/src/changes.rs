@@ -53,9 +53,11 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
     true
 }
 
-/// What only gives something back: a lock, a lease, an inode that was kept open, sizes and times that are owed.
+/// What only gives something back: a lock, a lease, an inode that was kept open, sizes and times that are owed, a copy
+/// that nobody else can begin.
 fn gives_back(op: &Op) -> bool {
     match op {
+        Op::RelayoutEnd(_) => true,
         Op::Release(_) | Op::DropLease(_) => true,
         Op::Setattr(op) => op.owed,
         Op::SetLock(op) => op.lock.is_some_and(|lock| lock.kind() == Kind::Unlock),

@@ -171,6 +171,12 @@ impl Jobs {
         }
     }
 
+    /// All files that sessions are to move.
+    fn given(&self) -> BTreeSet<Ino> {
+        let all = self.by_id.values();
+        all.flat_map(|job| job.given.keys().copied()).collect()
+    }
+
     /// The session is to move the file.
     pub(crate) fn is_given(&self, ino: Ino, session: SessionId) -> bool {
         let mut given = self.by_id.values().filter_map(|job| job.given.get(&ino));
@@ -566,13 +572,15 @@ pub(crate) fn on_work(
     core.jobs.take_back(session, &working);
     let max = (request.max as usize).min(ORDERS_MAX);
     let mut orders = Vec::new();
+    let mut given = core.jobs.given();
+    given.extend(working);
     for (id, progress) in &mut core.jobs.by_id {
         progress.asked = now;
         while orders.len() < max
             && let Some(candidate) = progress.queue.pop_front()
         {
             // In two jobs at once, or twice in one by two names: the next round finds it again.
-            if working.contains(&candidate.ino) || progress.given.contains_key(&candidate.ino) {
+            if !given.insert(candidate.ino) {
                 continue;
             }
             orders.push(MoveOrder {

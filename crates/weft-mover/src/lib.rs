@@ -181,8 +181,12 @@ async fn work_in(env: &Env, client: &Client) -> Result<(), String> {
                         return Ok(());
                     }
                     for order in reply.orders {
-                        begin(env, client, &order, &tell);
-                        moving.insert(order.ino, order);
+                        // The service has begun anew, and another job has it, too: it is free again for that one
+                        // when this one ends.
+                        if !moving.contains_key(&order.ino) {
+                            begin(env, client, &order, &tell);
+                            moving.insert(order.ino, order);
+                        }
                     }
                 }
                 Err(errno) => broken = Some(format!("no work was given: errno {}", errno.0)),
