@@ -138,6 +138,8 @@ impl NodeState {
         let owes = self.lease.owes() && self.buffer.owes() && !self.is_cut();
         let attr = self.attr.filter(|_| owes);
         let more = std::mem::take(&mut self.buffer.allocated_more);
-        self.departed = attr.map(|attr| Box::new(owed_setattr(ino, &attr, more)));
+        let beside_others = self.lease.shares();
+        let owed = attr.map(|attr| owed_setattr(ino, &attr, more, beside_others));
+        self.departed = owed.map(Box::new);
     }
 }

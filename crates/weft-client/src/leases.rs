@@ -456,6 +456,13 @@ impl LeaseState {
         self.giving_back.as_ref().is_none_or(|g| g.leaves(&need))
     }
 
+    /// The file was given to this client alone after what is being given back was asked: the server has settled that
+    /// without its answer, and takes nothing that is told with it.
+    pub fn is_given_anew(&self) -> bool {
+        let is_later = |giving_back: &GivingBack| self.granted > giving_back.seq;
+        self.mode == Mode::Write && self.giving_back.as_ref().is_some_and(is_later)
+    }
+
     /// Uses served so far while the face was forgetting.
     pub fn served(&self) -> u64 {
         self.served
@@ -686,6 +693,20 @@ mod tests {
         assert!(lease.begin_giving_back(Mode::None, 2));
         assert_ne!(lease.giving_back_turn(), first);
         assert!(!lease.is_free());
+    }
+
+    #[test]
+    fn what_was_given_after_it_was_asked_back_is_not_given_back() {
+        let mut lease = held(Mode::Write, 4);
+        assert!(lease.begin_giving_back(Mode::None, 6));
+        assert!(!lease.is_given_anew());
+        assert!(lease.grant(Mode::Write, 7));
+        assert!(
+            lease.is_given_anew(),
+            "what is owed now is told with another answer"
+        );
+        lease.finish_giving_back();
+        assert_eq!(lease.mode(), Mode::Write);
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl Core {
             attr.size = attr.size.max(size);
             attr.mtime = Some(self.wall());
         }
-        Some(owed_setattr(node.ino, &attr, 0))
+        Some(owed_setattr(node.ino, &attr, 0, state.lease.shares()))
     }
 
     /// Ends with nothing done once this turn of giving back is void: another one, for a revocation that
@@ -258,7 +258,10 @@ impl Core {
             // The session was taken up or lost meanwhile: that has settled everything.
             return;
         }
-        let owed = self.hand_over(node, &mut state);
+        let owed = match state.lease.is_given_anew() {
+            true => None,
+            false => self.hand_over(node, &mut state),
+        };
         state.lease.finish_giving_back();
         match state.lease.mode() {
             Mode::None => state.forget(),
@@ -299,7 +302,7 @@ impl Core {
             attr,
             alone: state.lease.mode() == Mode::Write,
         });
-        Some(owed_setattr(node.ino, &attr, more))
+        Some(owed_setattr(node.ino, &attr, more, state.lease.shares()))
     }
 
     async fn uses_end(&self, node: &Node) {
@@ -343,7 +346,13 @@ fn is_done(node: &Node) -> bool {
 }
 
 /// Size and times as one that writes tells them; `more` bytes were allocated beside what others that write the file have.
-pub(crate) fn owed_setattr(ino: u64, attr: &crate::types::Attr, more: u64) -> Setattr {
+/// `beside_others`: it is one of several writers now, whatever it is when this arrives.
+pub(crate) fn owed_setattr(
+    ino: u64,
+    attr: &crate::types::Attr,
+    more: u64,
+    beside_others: bool,
+) -> Setattr {
     Setattr {
         ino,
         size: Some(attr.size),
@@ -352,6 +361,7 @@ pub(crate) fn owed_setattr(ino: u64, attr: &crate::types::Attr, more: u64) -> Se
         allocated: Some(attr.allocated),
         allocated_more: (more > 0).then_some(more),
         owed: true,
+        beside_others,
         ..Setattr::default()
     }
 }

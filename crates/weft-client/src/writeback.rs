@@ -483,7 +483,8 @@ impl Core {
                 } else {
                     state.buffer.telling = true;
                     let more = std::mem::take(&mut state.buffer.allocated_more);
-                    let owed = owed_setattr(node.ino, &attr, more);
+                    let beside_others = state.lease.shares();
+                    let owed = owed_setattr(node.ino, &attr, more, beside_others);
                     Some((owed, state.buffer.changes, more))
                 }
             };

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -183,9 +184,9 @@ async fn work_in(env: &Env, client: &Client) -> Result<(), String> {
                     for order in reply.orders {
                         // The service has begun anew, and another job has it, too: it is free again for that one
                         // when this one ends.
-                        if !moving.contains_key(&order.ino) {
+                        if let Entry::Vacant(free) = moving.entry(order.ino) {
                             begin(env, client, &order, &tell);
-                            moving.insert(order.ino, order);
+                            free.insert(order);
                         }
                     }
                 }

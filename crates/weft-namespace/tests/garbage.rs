@@ -185,6 +185,7 @@ impl Random {
                 allocated: (self.below(4) == 0).then(|| self.number()),
                 by_handle: self.flag(),
                 allocated_more: (self.below(4) == 0).then(|| self.number()),
+                beside_others: self.flag(),
             }),
             13 => Op::Setxattr(Setxattr {
                 ino: self.ino(inos),

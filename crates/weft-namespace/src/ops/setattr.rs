@@ -266,7 +266,8 @@ fn owe(
     if let (Some(trim), Some(size)) = (state.trims.get_mut(&ino), op.size) {
         trim.from = trim.from.min(size);
     }
-    let is_shared = state.is_shared(ino);
+    // Who was one of several when this was sent knows less than the file is.
+    let is_shared = op.beside_others || state.is_shared(ino);
     let Some(inode) = state.get_mut(ino) else {
         return;
     };

@@ -74,6 +74,29 @@ fn owes(ino: Ino, size: u64, more: u64) -> Op {
 }
 
 #[test]
+fn what_was_told_beside_others_is_joined_by_the_only_writer_too() {
+    let mut w = World::new();
+    let f = w.file(&user(1), ROOT_INO, "f", 0o644);
+    w.ok(&user(1), take(f));
+    w.ok(&user(1), owes(f, 9000, 4096));
+    // Sent when it knew nothing of what another had written; on its way while it became the only one.
+    let late = Setattr {
+        owed: true,
+        size: Some(5000),
+        beside_others: true,
+        ..setattr(f)
+    };
+    w.ok(&user(1), Op::Setattr(late));
+    assert_eq!(w.attr(f).size, 9000);
+    let as_the_only_one = Setattr {
+        beside_others: false,
+        ..late
+    };
+    w.ok(&user(1), Op::Setattr(as_the_only_one));
+    assert_eq!(w.attr(f).size, 5000);
+}
+
+#[test]
 fn several_write_beside_one_another() {
     let mut w = World::new();
     let other = w.open_session();
