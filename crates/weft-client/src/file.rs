@@ -258,9 +258,13 @@ impl Core {
                 }
             }
         }
-        self.tell(node).await?;
-        // Told with a lease that was given back: that counts when the service has it for good.
-        self.confirm(node).await
+        loop {
+            self.tell(node).await?;
+            // Told with a lease that was given back: that counts when the service has it for good.
+            if self.confirm(node).await? {
+                return Ok(());
+            }
+        }
     }
 
     /// Everything is with the servers.
@@ -270,7 +274,9 @@ impl Core {
     /// was of a file that nobody has open any more.
     pub async fn sync_all(self: &Rc<Self>) -> Result<()> {
         let mut first = Ok(());
-        let nodes = self.unwritten();
+        let mut nodes = self.unwritten();
+        // One that is there twice has nothing left to do at the second time.
+        nodes.extend(self.unconfirmed_nodes());
         for node in &nodes {
             self.want_flush(node);
         }

@@ -55,18 +55,22 @@ impl Core {
     }
 
     /// Waits until what was told when this node's WRITE lease was given back is known to be with the
-    /// service for good.
+    /// service for good. False: the session was taken up meanwhile, and it may be owed anew.
     ///
     /// # Errors
     /// EIO when the patience is over.
-    pub async fn confirm(self: &Rc<Self>, node: &Rc<Node>) -> Result<()> {
+    pub async fn confirm(self: &Rc<Self>, node: &Rc<Node>) -> Result<bool> {
         let is_of_node = |given: &&GivenBack| Rc::ptr_eq(&given.node, node);
-        let group = {
+        let told_to = {
             let unconfirmed = self.unconfirmed.borrow();
-            unconfirmed.iter().find(is_of_node).map(|given| given.group)
+            let given = unconfirmed.iter().find(is_of_node);
+            given.map(|given| (given.group, given.generation))
         };
-        let Some(session) = group.and_then(|group| self.sessions.with(group)) else {
-            return Ok(());
+        let Some((group, generation)) = told_to else {
+            return Ok(true);
+        };
+        let Some(session) = self.sessions.with(group) else {
+            return Ok(true);
         };
         let told = Cell::default();
         let renew = |link: &Link| {
@@ -75,7 +79,13 @@ impl Core {
         };
         let (reply, link) = session.ask(self, renew).await?;
         self.renewed(&link, told.get(), &reply);
-        Ok(())
+        Ok(link.generation == generation)
+    }
+
+    /// The nodes whose leases were given back with something that the service may not have for good.
+    pub fn unconfirmed_nodes(&self) -> Vec<Rc<Node>> {
+        let unconfirmed = self.unconfirmed.borrow();
+        unconfirmed.iter().map(|given| given.node.clone()).collect()
     }
 
     /// Renews the session, and tells what the service waits for.

@@ -665,6 +665,46 @@ fn what_was_told_and_lost_is_told_again_to_whoever_asks_first() {
     }
 }
 
+/// Size and times that were told with a lease, for a file that is not touched any more: a sync of all waits until the
+/// service has them for good, and tells them anew if it has lost them. A goodbye comes after that.
+#[test]
+fn what_was_told_with_a_lease_is_not_synced_until_the_service_has_it_for_good() {
+    for closes in [false, true] {
+        with_groups(async move |bed| {
+            let (client, handles) = writer(&bed).await;
+            let [first, other] = &bed.groups;
+            client.fsync(handles[1], false).await.unwrap();
+            first.holds_renewals.set(true);
+            let given = first.revoke(here(5), LeaseMode::LeaseWrite, false).await;
+            assert_eq!(given.owed.unwrap().size, Some(7));
+            first.take_asked();
+            let is_done = Rc::new(Cell::new(false));
+            let (syncing, done) = (client.clone(), is_done.clone());
+            first.env.spawn("sync", async move {
+                match closes {
+                    true => syncing.close().await.unwrap(),
+                    false => syncing.sync_all().await.unwrap(),
+                }
+                done.set(true);
+            });
+            bed.sleep(50).await;
+            assert!(!is_done.get(), "nobody has said that it is kept");
+            assert_eq!(*other.goodbyes.borrow(), [0; 0]);
+            // The server that heard it is gone, and the next one has not heard it.
+            first.holds_renewals.set(false);
+            first.break_connection();
+            while !is_done.get() {
+                bed.sleep(1).await;
+            }
+            let mut asked = first.take_asked();
+            asked.retain(|it| it.starts_with("setattr") || it == "goodbye");
+            let told = format!("setattr {:x} Some(7)", here(5));
+            let expected = [told, "goodbye".to_owned()];
+            assert_eq!(asked, expected[..1 + usize::from(closes)]);
+        });
+    }
+}
+
 #[test]
 fn a_client_that_ends_says_goodbye_to_all() {
     with_groups(async |bed| {
