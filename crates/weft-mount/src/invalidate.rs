@@ -14,8 +14,9 @@
 //!   leaves out what such requests hold ([`Hold`]), which may themselves wait for the lease that is
 //!   given back.
 //! - an inode that the kernel has been told of but has not made yet (the answer is on its way
-//!   through the caller's thread): it cannot be found to be invalidated. Then the epoch moves, so
-//!   that its names are looked up again, and it is invalidated when it is first opened.
+//!   through the caller's thread): it cannot be found to be invalidated. It is tried again while that may be so. If it
+//!   is not to be found even then, the epoch moves, so that its names are looked up again, and it is invalidated when
+//!   it is first opened.
 
 use crate::aliases::Aliases;
 use crate::departures::Departures;
@@ -43,6 +44,9 @@ const LATE: Duration = Duration::from_millis(5);
 /// One that has waited for longer, for no page that a request holds, waits for pages that the kernel has
 /// joined with such a one. (A page whose read was answered is locked until the reader runs.)
 const JOINED: Duration = Duration::from_millis(100);
+
+/// An inode that the kernel has not made yet is looked for again after this, and then after twice as long each time.
+const MAKING_PAUSE: Duration = Duration::from_millis(1);
 
 /// Inodes that are forgotten at a time when all are: each may wait for a thread, and for pages.
 const AT_A_TIME: usize = 64;
@@ -123,12 +127,12 @@ impl KernelCache {
 
     /// The kernel is being told of an inode.
     pub fn told(&self, attr: &Attr) {
-        self.told.borrow_mut().tell(attr, 1);
+        self.told.borrow_mut().tell(attr, 1, self.env.now());
     }
 
     /// The kernel is being told the attributes of an inode that it knows.
     pub fn told_again(&self, attr: &Attr) {
-        self.told.borrow_mut().tell(attr, 0);
+        self.told.borrow_mut().tell(attr, 0, self.env.now());
     }
 
     /// The kernel has forgotten so many tellings of an inode. True: it does not know it any more.
@@ -335,10 +339,13 @@ impl KernelCache {
         let (kernel, (noted, is_noted)) = (self.clone(), oneshot::channel::<()>());
         self.env.spawn("forgetting", async move {
             let mut answer = forgetting.await;
-            let linking = kernel.listings.borrow().is_linking(kernel.env.now());
-            if let (true, Some(after)) = (is_absent(&answer), linking) {
-                // It is perhaps one of those that a listing has told of.
-                kernel.env.sleep(after).await;
+            let mut pause = MAKING_PAUSE;
+            while is_absent(&answer)
+                && let Some(told) = kernel.known(ino)
+                && let Some(left) = told.is_making(kernel.env.now())
+            {
+                kernel.env.sleep(pause.min(left)).await;
+                pause *= 2;
                 let again = kernel
                     .kernel
                     .invalidate_inode(ino, pages.clone(), Runner::default());

@@ -9,12 +9,10 @@
 //! made void once more after that. A directory to which this has happened lately gives names with its listings that
 //! are valid for no time, so that whoever changes it does not wait again and again.
 
+use crate::told::is_taking;
 use std::time::Duration;
 use weft_env::Mono;
 use weft_types::FixedMap;
-
-/// A reader runs within this of its reply.
-const LINKING: Duration = Duration::from_millis(50);
 
 /// So long after its names were made void a directory counts as one that others change.
 const CONTENDED: Duration = Duration::from_secs(10);
@@ -35,8 +33,6 @@ pub struct Listings {
     directories: FixedMap<u64, Listed>,
     /// Directories after the last search for old ones.
     young: usize,
-    /// When a page of any of them was answered last.
-    answered: Option<Mono>,
 }
 
 impl Listings {
@@ -52,7 +48,6 @@ impl Listings {
 
     /// A page of a listing is to be answered: true if its names may be kept.
     pub fn may_keep(&mut self, dir: u64, now: Mono) -> bool {
-        self.answered = Some(now);
         let listed = self.note(dir, now);
         if listed.void.is_some_and(|void| void + CONTENDED >= now) {
             return false;
@@ -61,23 +56,12 @@ impl Listings {
         true
     }
 
-    /// The kernel may be about to make inodes that a listing has told it of: for so long.
-    pub fn is_linking(&self, now: Mono) -> Option<Duration> {
-        left(self.answered?, now)
-    }
-
     /// The names of a directory are made void. Some: they have to be once more, after so long.
     pub fn void(&mut self, dir: u64, now: Mono) -> Option<Duration> {
         let listed = self.note(dir, now);
         listed.void = Some(now);
-        left(listed.answered?, now)
+        is_taking(listed.answered?, now)
     }
-}
-
-/// For how long the reader of what was answered then may not have run.
-fn left(answered: Mono, now: Mono) -> Option<Duration> {
-    let linked = answered + LINKING;
-    (linked >= now).then(|| linked.since(now))
 }
 
 #[cfg(test)]
@@ -92,11 +76,7 @@ mod tests {
     fn names_that_may_be_linked_late_are_made_void_again() {
         let mut listings = Listings::default();
         assert_eq!(listings.void(7, at(0)), None);
-        assert_eq!(listings.is_linking(at(0)), None);
         assert!(listings.may_keep(8, at(0)));
-        let rest = Duration::from_millis(1);
-        assert_eq!(listings.is_linking(at(49)), Some(rest));
-        assert_eq!(listings.is_linking(at(51)), None);
         assert_eq!(listings.void(8, at(20)), Some(Duration::from_millis(30)));
         // From now on they are not kept, and nobody waits.
         assert!(!listings.may_keep(8, at(30)));

@@ -733,6 +733,59 @@ fn a_change_of_attributes_does_not_bring_old_ones_back() {
     });
 }
 
+/// One mount finds a file in the moment in which another changes it, and holds it without opening it (`O_PATH`): what
+/// it is told of it afterwards is what it is by then, though the kernel had not made the inode when it was to forget it.
+#[test]
+fn an_inode_that_is_found_while_another_changes_it_is_not_believed_as_it_was() {
+    const FILES: usize = 40;
+    under_seeds(|world| async move {
+        let site = Site::new(&world, 3).await;
+        let (maker, changer) = (site.program(1), site.program(2));
+        let (root, there) = (maker.thread.root(), changer.thread.root());
+        let mut files = Vec::new();
+        for n in 0..FILES {
+            let name = format!("file{n}");
+            maker.make(&root, &name).await;
+            // Nobody has it for itself then.
+            let held = changer.thread.open_path(&there, name.as_bytes()).await;
+            let stat = changer.thread.stat_held(held.as_ref().unwrap());
+            stat.await.unwrap();
+            files.push(held.unwrap());
+        }
+        let is_changed = Rc::new(Cell::new(0));
+        let begun = Rc::new(Cell::new(0));
+        let (changed, begins) = (is_changed.clone(), begun.clone());
+        site.start(0, |program| async move {
+            let root = program.thread.root();
+            for n in 0..FILES {
+                begins.set(n + 1);
+                program.pause(200).await;
+                let name = format!("file{n}");
+                let held = program.thread.open_path(&root, name.as_bytes()).await;
+                let held = held.unwrap();
+                program.wait_for(|| changed.get() > n).await;
+                let op = Op::Getattr { ino: held.ino() };
+                let stat = async |_| program.thread.stat_held(&held).await;
+                let seen = |stat: &Stat| Reply::Entry(stat.seen());
+                program.record(op, stat, seen).await.unwrap();
+                program.thread.release(held);
+            }
+        });
+        for (n, file) in files.iter().enumerate() {
+            changer.wait_for(|| begun.get() > n).await;
+            changer.pause(400).await;
+            let (ino, mode) = (file.ino(), 0o600);
+            let chmod = async |_| changer.thread.chmod(file, mode).await;
+            let number = |_: &Stat| Reply::Inode(ino, Kind::File);
+            let op = Op::Chmod { ino, mode };
+            changer.record(op, chmod, number).await.unwrap();
+            is_changed.set(n + 1);
+        }
+        site.finish().await;
+        site.verdict()
+    });
+}
+
 /// A file of two pages: one mount writes the first and is slow to give it back, another the second. A third looks at both
 /// by way of mappings, whose handle passes the page cache by, and reads the whole past the cache besides.
 #[test]
