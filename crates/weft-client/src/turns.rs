@@ -54,32 +54,36 @@ impl Core {
         }
     }
 
-    /// Waits until what was told when this node's WRITE lease was given back is known to be with the
-    /// service for good. False: the session was taken up meanwhile, and it may be owed anew.
+    /// Waits until all that was told when this node's lease was given back is known to be with the service for
+    /// good. False: the session was taken up meanwhile, and it may be owed anew.
     ///
     /// # Errors
     /// EIO when the patience is over.
     pub async fn confirm(self: &Rc<Self>, node: &Rc<Node>) -> Result<bool> {
-        let is_of_node = |given: &&GivenBack| Rc::ptr_eq(&given.node, node);
-        let told_to = {
-            let unconfirmed = self.unconfirmed.borrow();
-            let given = unconfirmed.iter().find(is_of_node);
-            given.map(|given| (given.group, given.generation))
-        };
-        let Some((group, generation)) = told_to else {
-            return Ok(true);
-        };
-        let Some(session) = self.sessions.with(group) else {
-            return Ok(true);
-        };
-        let told = Cell::default();
-        let renew = |link: &Link| {
-            told.set((self.handovers.get(), session.claims.get()));
-            self.renewal(link, self.pairs.settled())
-        };
-        let (reply, link) = session.ask(self, renew).await?;
-        self.renewed(&link, told.get(), &reply);
-        Ok(link.generation == generation)
+        let mut stands = true;
+        // Something may be told while it is waited for what was told before.
+        while let Some((group, generation)) = self.unconfirmed_of(node)
+            && let Some(session) = self.sessions.with(group)
+        {
+            let told = Cell::default();
+            let renew = |link: &Link| {
+                told.set((self.handovers.get(), session.claims.get()));
+                self.renewal(link, self.pairs.settled())
+            };
+            let (reply, link) = session.ask(self, renew).await?;
+            self.renewed(&link, told.get(), &reply);
+            stands &= link.generation == generation;
+        }
+        Ok(stands)
+    }
+
+    /// To which group, and since when it was linked, something of a node was told that is not confirmed.
+    fn unconfirmed_of(&self, node: &Rc<Node>) -> Option<(u32, u64)> {
+        let unconfirmed = self.unconfirmed.borrow();
+        let given = unconfirmed
+            .iter()
+            .find(|given| Rc::ptr_eq(&given.node, node));
+        given.map(|given| (given.group, given.generation))
     }
 
     /// The nodes whose leases were given back with something that the service may not have for good.
@@ -150,7 +154,8 @@ impl Core {
     pub fn keep_write_leases(self: &Rc<Self>, group: u32, kept: &[u64], shared: &[u64]) {
         let kept: BTreeSet<u64> = kept.iter().copied().collect();
         let shared: BTreeSet<u64> = shared.iter().copied().collect();
-        for given in self.take_unconfirmed(group) {
+        // Of what was told of a file twice the later counts.
+        for given in self.take_unconfirmed(group).into_iter().rev() {
             let mut state = given.node.state.borrow_mut();
             let is_kept = given.alone && kept.contains(&given.node.ino);
             if is_kept && state.lease.mode() < Mode::Write {

@@ -7,7 +7,7 @@ mod fakes;
 
 use bytes::Bytes;
 use fakes::*;
-use futures_util::future::join;
+use futures_util::future::{LocalBoxFuture, join};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -701,6 +701,74 @@ fn what_was_told_with_a_lease_is_not_synced_until_the_service_has_it_for_good() 
             let told = format!("setattr {:x} Some(7)", here(5));
             let expected = [told, "goodbye".to_owned()];
             assert_eq!(asked, expected[..1 + usize::from(closes)]);
+        });
+    }
+}
+
+/// A face that takes a moment to forget.
+struct Slow(weft_env::Env);
+
+impl Invalidator for Slow {
+    fn inode(&self, _ino: u64, _data: bool) -> LocalBoxFuture<'static, bool> {
+        let env = self.0.clone();
+        Box::pin(async move {
+            env.sleep(Duration::from_millis(2)).await;
+            true
+        })
+    }
+
+    fn names(&self, _dir: u64) -> LocalBoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// A lease is given back a second time, with what is owed, while a question for it waits until the first time is
+/// confirmed: the question waits for both.
+#[test]
+fn a_lease_is_not_asked_for_before_all_that_was_told_with_it_is_confirmed() {
+    for earlier in [0, 20] {
+        with_groups(async move |bed| {
+            let (client, handles) = writer(&bed).await;
+            let first = &bed.groups[0];
+            let ino = here(5);
+            client.set_invalidator(Rc::new(Slow(first.env.clone())));
+            first.holds_renewals.set(true);
+            first.revoke(ino, LeaseMode::LeaseWrite, false).await;
+            let (writing, handle) = (client.clone(), handles[0]);
+            first.env.spawn("write", async move {
+                let more = Bytes::from_static(b"more");
+                writing.write(handle, 7, more, false).await.unwrap();
+            });
+            bed.sleep(10).await;
+            let to = LeaseMode::LeaseNone;
+            first.asks_at_once.set(Some(AtOnce { ino, to, earlier }));
+            // What is told by itself meanwhile is not answered.
+            first.holds_changes.set(true);
+            first.break_connection();
+            while first.told_at_once.borrow().is_none() {
+                bed.sleep(1).await;
+            }
+            first.holds_changes.set(false);
+            let told = first.told_at_once.take().unwrap();
+            assert_eq!(told.owed.unwrap().size, Some(7), "{earlier}");
+            // These left before the face had forgotten: they say nothing of what was told just now.
+            let before = first.renewals.get();
+            first.take_asked();
+            assert!(!first.held_renewals.borrow().is_empty());
+            let asks = format!("write lease {ino:x}");
+            let is_asked = || first.asked.borrow().contains(&asks);
+            while first.renewals.get() - first.held_renewals.borrow().len() < before {
+                assert!(!is_asked(), "{earlier}");
+                first.answer_renewal();
+                bed.sleep(5).await;
+            }
+            assert!(!is_asked(), "{earlier}");
+            while !is_asked() {
+                if !first.held_renewals.borrow().is_empty() {
+                    first.answer_renewal();
+                }
+                bed.sleep(1).await;
+            }
         });
     }
 }
