@@ -285,7 +285,7 @@ impl Core {
         if !inode.target.is_empty() {
             state.target = Some(inode.target.clone());
         }
-        if granted && state.lease.mode() >= Mode::Shared {
+        if granted && state.lease.mode() >= Mode::Shared && !state.is_old(&attr) {
             state.take_attr(&attr);
             state.take_layout(inode.layout.as_ref());
             state.take_remains(inode.trim_seq, inode.trim_from);
@@ -301,6 +301,9 @@ impl Core {
         let node = self.nodes.get_or_new(attr.ino);
         let is_own = self.is_of(link, attr.ino);
         let mut state = node.state.borrow_mut();
+        if is_own {
+            state.newest = state.newest.max(attr.change);
+        }
         // Without a lease of this reply's they are believed only as news of what is known. Of another
         // group's inode its group may have told the same, and what came after it.
         let is_news = |known: Attr| is_own || known.change < attr.change;

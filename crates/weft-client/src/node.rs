@@ -171,6 +171,9 @@ pub(crate) struct NodeState {
     pub answers: Vec<Replier>,
     /// Of [`crate::core::Core::handovers`], the last of this inode.
     pub handover: u64,
+    /// The highest count of changes that a change of this client's was answered with: an answer to what was asked
+    /// before may come after it, and is older.
+    pub newest: u64,
     /// Counts this file's cuts and writes: what was read ahead under another count is not used.
     pub version: u64,
 }
@@ -338,10 +341,17 @@ impl NodeState {
         self.attr = Some(new);
     }
 
-    /// Takes over attributes that the server told. Where this client owns size and times, its own
+    /// Takes over attributes that the server told, unless they are old. Where this client owns size and times, its own
     /// stand.
     pub fn take_attr(&mut self, attr: &Attr) {
-        self.attr = Some(self.joined(attr));
+        if self.attr.is_some() || !self.is_old(attr) {
+            self.attr = Some(self.joined(attr));
+        }
+    }
+
+    /// The server told these before it did what a change of this client's was answered with.
+    pub fn is_old(&self, attr: &Attr) -> bool {
+        attr.change < self.newest
     }
 
     /// Attributes that the server told as they are to whoever asks here: beside what the server knows stands what this

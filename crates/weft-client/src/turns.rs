@@ -240,6 +240,7 @@ impl Core {
                 // What the service kept for the session went with it.
                 state.orphan = false;
                 state.departed = None;
+                state.newest = 0;
             }
             self.lose_node(&node);
             if was_held {

@@ -773,6 +773,32 @@ fn a_lease_is_not_asked_for_before_all_that_was_told_with_it_is_confirmed() {
     }
 }
 
+/// A file is asked about, then changed; the change is answered first, without a lease. The other answer is of before
+/// the change and brings a lease: it is not believed.
+#[test]
+fn what_was_asked_before_a_change_and_is_answered_after_it_is_old() {
+    with_groups(async |bed| {
+        let first = &bed.groups[0];
+        first.put(file(here(5)));
+        let client = bed.client(&[0]).await;
+        first.holds_inodes.set(true);
+        let asking = client.clone();
+        first.env.spawn("stat", async move {
+            asking.getattr(here(5)).await.unwrap();
+        });
+        bed.sleep(5).await;
+        let (root, value) = (root(), Bytes::from_static(b"value"));
+        let flags = XattrFlags::Any;
+        let changes = client.setxattr(&root, here(5), b"user.a", value, flags);
+        changes.await.unwrap();
+        first.holds_inodes.set(false);
+        bed.sleep(5).await;
+        assert!(is_leased(&client, here(5)));
+        let known = client.getattr(here(5)).await.unwrap();
+        assert_eq!(known.attr.change, 2);
+    });
+}
+
 #[test]
 fn a_client_that_ends_says_goodbye_to_all() {
     with_groups(async |bed| {

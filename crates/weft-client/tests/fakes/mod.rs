@@ -109,6 +109,8 @@ pub struct Group {
     pub renewals: Cell<usize>,
     /// Changes are made, and not answered yet.
     pub holds_changes: Cell<bool>,
+    /// Inodes are looked at, and not answered yet.
+    pub holds_inodes: Cell<bool>,
     /// Renewals wait for [`Group::answer_renewal`].
     pub holds_renewals: Cell<bool>,
     pub held_renewals: RefCell<VecDeque<Replier>>,
@@ -195,6 +197,7 @@ impl Group {
                 settled: Cell::default(),
                 renewals: Cell::default(),
                 holds_changes: Cell::new(false),
+                holds_inodes: Cell::new(false),
                 holds_renewals: Cell::new(false),
                 held_renewals: RefCell::default(),
                 giving_back: RefCell::default(),
@@ -476,9 +479,17 @@ impl Group {
             inode: Some(inode),
             leases: self.read_leases(&[get.ino]),
         };
-        request
-            .replier
-            .send::<GetInodeRequest>(&reply, Payload::none());
+        let (group, replier) = (self.clone(), request.replier);
+        let answer = move || replier.send::<GetInodeRequest>(&reply, Payload::none());
+        if !group.holds_inodes.get() {
+            return answer();
+        }
+        self.env.spawn("inode", async move {
+            while group.holds_inodes.get() {
+                group.env.sleep(Duration::from_millis(1)).await;
+            }
+            answer();
+        });
     }
 
     async fn on_change(self: &Rc<Self>, change: ChangeRequest, replier: Replier) {
@@ -504,6 +515,13 @@ impl Group {
                 Ok(OpReply {
                     attr: inode.attr,
                     layout: inode.layout,
+                    ..OpReply::default()
+                })
+            }
+            op::Op::Setxattr(set) => {
+                self.note(format!("setxattr {:x}", set.ino));
+                Ok(OpReply {
+                    attr: self.touch(set.ino),
                     ..OpReply::default()
                 })
             }
@@ -537,10 +555,10 @@ impl Group {
         replier.send::<ChangeRequest>(&reply, Payload::none());
     }
 
-    /// The directory has changed; what it is like now.
-    fn touch(&self, dir: u64) -> Option<Attr> {
+    /// An inode has changed; what it is like now.
+    fn touch(&self, ino: u64) -> Option<Attr> {
         let mut inodes = self.inodes.borrow_mut();
-        let attr = inodes.get_mut(&dir)?.attr.as_mut()?;
+        let attr = inodes.get_mut(&ino)?.attr.as_mut()?;
         attr.change += 1;
         Some(*attr)
     }
