@@ -6,9 +6,10 @@
 //! both have made its data stable: a power cut of one of them may take what it wrote lately, and
 //! then the other's list must still name it.
 //!
-//! The exchange is safe whatever begins meanwhile: an operation that this member leads changes the
-//! region's version here before it is sent to the twin, and the twin marks the region again before
-//! it writes.
+//! The exchange is safe whatever begins meanwhile: an operation changes the region's version on each member before it
+//! writes there. So what the twin has made stable, and this member then takes out of its list, it did not change since;
+//! and the twin takes it out only when it hears that, if nothing has begun there since it was asked. (What had ended there
+//! by then had begun here.)
 
 use crate::listed::{objects_of, runs_in};
 use crate::owed::Held;
@@ -21,13 +22,17 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::{Purpose, Store};
 use weft_pair::{Mode, Now};
+use weft_rpc::Payload;
 use weft_types::{Epoch, Member, ObjectId, Region, Regions, Run};
-use weft_wire::proto;
+use weft_wire::{Failed, proto};
 
 /// Runs of regions cleared by one message: what a list of a few hundred objects has, and no long pause.
 const CLEAR_BATCH: usize = 1024;
 /// How often regions that could be cleared are looked for.
 const CLEAR_EVERY: Duration = Duration::from_millis(500);
+
+/// A region in which a disk has refused a change is settled when it has been quiet for this, if not sooner.
+const REFUSED_AGE: Duration = Duration::from_secs(2);
 
 /// What is known of a region since this server started.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +44,8 @@ struct Entry {
     /// An operation ended without the certainty that both members have the same, or the region was
     /// in the list before this server looked.
     doubtful: bool,
+    /// A disk has refused a change there: nothing is on its way, and the region is settled soon.
+    refused: bool,
     /// `client-sync`: writes that this member has, and that the client has not said to be on both.
     unconfirmed: BTreeSet<(u64, u64)>,
     /// The version when the twin last took checksums to compare them.
@@ -79,6 +86,8 @@ struct Inner {
     ended: Vec<Unsure>,
     /// How long clients went on with what this member alone was known to have.
     held: Held,
+    /// The last version of any region. None is had twice, for an entry that is cleared comes anew with the next change.
+    versions: u64,
 }
 
 impl Inner {
@@ -114,9 +123,11 @@ impl Inner {
                 }
             }
         }
+        self.versions += 1;
+        let version = self.versions;
         self.each(object, regions, |entry| {
             entry.running += 1;
-            entry.version += 1;
+            entry.version = version;
             entry.touched = now;
         });
     }
@@ -165,6 +176,8 @@ pub(crate) enum Ended {
     Alike,
     /// They may differ.
     Doubtful,
+    /// The same, since a disk refused; nothing more of it comes.
+    Refused,
     /// Alike once the client says so.
     WhenConfirmed {
         session: u64,
@@ -182,6 +195,11 @@ pub(crate) struct Intent {
 }
 
 impl Intent {
+    /// On which it is.
+    pub fn object(&self) -> ObjectId {
+        self.object
+    }
+
     /// What it may change.
     pub fn runs(&self) -> Vec<Run> {
         runs_of(self.object, &self.regions).collect()
@@ -206,6 +224,7 @@ impl Intent {
             match ended {
                 Ended::Alike => {}
                 Ended::Doubtful => entry.doubtful = true,
+                Ended::Refused => (entry.doubtful, entry.refused) = (true, true),
                 Ended::WhenConfirmed {
                     session, operation, ..
                 } => {
@@ -431,7 +450,7 @@ impl Marks {
         }
         let mut confirmed = BTreeSet::new();
         for (_, entry) in inner.regions.within_mut(run) {
-            entry.doubtful = false;
+            (entry.doubtful, entry.refused) = (false, false);
             entry.touched = now;
             confirmed.append(&mut entry.unconfirmed);
         }
@@ -442,6 +461,14 @@ impl Marks {
                     inner.unconfirmed.remove(&operation);
                 }
             }
+        }
+    }
+
+    /// These regions were tried to be settled, in vain: it is waited before that is done again.
+    pub fn touch(&self, run: &Run, now: Now) {
+        let inner = &mut *self.0.borrow_mut();
+        for (_, entry) in inner.regions.within_mut(run) {
+            entry.touched = now;
         }
     }
 
@@ -459,17 +486,21 @@ impl Marks {
         inner.unconfirmed.clear();
         inner.ended.clear();
         for entry in inner.regions.values_mut() {
-            entry.doubtful = false;
+            (entry.doubtful, entry.refused) = (false, false);
             entry.unconfirmed.clear();
         }
     }
 
-    /// Regions that have been quiet for `age`: at most `max` runs of settled ones with their version, and
+    /// Regions that have been quiet for `age`, or [`REFUSED_AGE`] after a refusal: at most `max` runs of settled ones with their version, and
     /// doubtful ones. What waits for a client's word is neither: its other copy may be on its way.
     fn quiet(&self, age: Duration, now: Now, max: usize) -> (Vec<(Run, u64)>, Vec<Run>) {
         let inner = self.0.borrow();
         let (mut settled, mut doubtful) = (Vec::new(), Vec::new());
         for (run, entry) in inner.regions.iter() {
+            let age = match entry.refused {
+                true => age.min(REFUSED_AGE),
+                false => age,
+            };
             if entry.running > 0 || now < entry.touched + age {
                 continue;
             }
@@ -561,32 +592,39 @@ async fn sync_objects<'a>(
         .await
 }
 
-/// METHOD 87 at the receiver: makes stable and clears what it can.
+/// METHOD 87 at the receiver: makes stable what can be cleared, and clears what the twin has cleared.
 pub(crate) async fn on_clear(
     node: &Node,
     request: &proto::ClearRequest,
-) -> Result<proto::ClearReply, weft_wire::Failed> {
-    node.side
-        .borrow()
-        .follows(Epoch(request.epoch))
-        .map_err(weft_wire::Failed::from)?;
-    let candidates: Vec<(Run, u64)> = runs_in(&request.objects)
+) -> Result<proto::ClearReply, Failed> {
+    let follows = || {
+        let side = node.side.borrow();
+        side.follows(Epoch(request.epoch)).map_err(Failed::from)
+    };
+    follows()?;
+    let runs = runs_in(&request.objects);
+    if !request.versions.is_empty() {
+        if runs.len() != request.versions.len() {
+            let (runs, versions) = (runs.len(), request.versions.len());
+            let why = format!("{versions} versions of {runs} runs of regions");
+            return Err(Failed::Refused(why));
+        }
+        for (run, version) in runs.iter().zip(&request.versions) {
+            node.marks.clear(&node.store, run, *version);
+        }
+        return Ok(proto::ClearReply::default());
+    }
+    let candidates: Vec<(Run, u64)> = runs
         .iter()
         .flat_map(|run| node.marks.clearable(run, request.compared))
         .collect();
     sync_objects(node, candidates.iter().map(|(run, _)| run))
         .await
         .map_err(|error| node.store_failed(error))?;
-    node.side
-        .borrow()
-        .follows(Epoch(request.epoch))
-        .map_err(weft_wire::Failed::from)?;
-    let cleared: Vec<Run> = candidates
-        .iter()
-        .flat_map(|(run, version)| node.marks.clear(&node.store, run, *version))
-        .collect();
+    follows()?;
     Ok(proto::ClearReply {
-        objects: objects_of(&cleared),
+        objects: objects_of(candidates.iter().map(|(run, _)| run)),
+        versions: candidates.iter().map(|(_, version)| *version).collect(),
     })
 }
 
@@ -656,34 +694,51 @@ pub(crate) async fn clear_compared(node: &Node, epoch: Epoch, run: &Run) {
     cleared_by_both(node, epoch, &settled, true).await;
 }
 
-/// Takes out of both lists what the twin agrees to.
+/// Takes out of both lists what the twin agrees to. These regions had this version here before they were made stable.
 async fn cleared_by_both(node: &Node, epoch: Epoch, settled: &[(Run, u64)], compared: bool) {
-    let request = proto::ClearRequest {
+    let asks = proto::ClearRequest {
         epoch: epoch.0,
         objects: objects_of(settled.iter().map(|(run, _)| run)),
         compared,
+        versions: Vec::new(),
     };
     // A twin that does not answer, or knows another epoch: the regions stay.
-    let Ok((reply, _)) = node.link.call(&request, weft_rpc::Payload::none()).await else {
+    let Ok((reply, _)) = node.link.call(&asks, Payload::none()).await else {
         return;
     };
     if node.side.borrow().epoch() != epoch {
         return;
     }
-    let mut agreed: BTreeMap<ObjectId, Regions> = BTreeMap::new();
-    for run in runs_in(&reply.objects) {
-        agreed.entry(run.object).or_default().insert(run.regions);
+    let mut agreed: BTreeMap<ObjectId, Vec<(Range<u32>, u64)>> = BTreeMap::new();
+    for (run, version) in runs_in(&reply.objects).into_iter().zip(reply.versions) {
+        let of_object = agreed.entry(run.object).or_default();
+        of_object.push((run.regions, version));
     }
+    let (mut cleared, mut versions) = (Vec::new(), Vec::new());
     for (run, version) in settled {
-        let Some(agreed) = agreed.get(&run.object) else {
-            continue;
-        };
-        for regions in agreed.within(run.regions.clone()) {
-            let object = run.object;
-            node.marks
-                .clear(&node.store, &Run { object, regions }, *version);
+        let agreed = agreed.get(&run.object).into_iter().flatten();
+        for (regions, theirs) in agreed {
+            let both = Run {
+                object: run.object,
+                regions: run.regions.start.max(regions.start)..run.regions.end.min(regions.end),
+            };
+            if !both.regions.is_empty() {
+                let here = node.marks.clear(&node.store, &both, *version);
+                versions.extend(here.iter().map(|_| *theirs));
+                cleared.extend(here);
+            }
         }
     }
+    if cleared.is_empty() {
+        return;
+    }
+    let tells = proto::ClearRequest {
+        objects: objects_of(&cleared),
+        versions,
+        ..asks
+    };
+    // A twin that does not hear it keeps them in its list, and asks some time itself.
+    let _ = node.link.call(&tells, Payload::none()).await;
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::marks;
 use crate::server::{Node, to_name};
 use bytes::Bytes;
 use futures_util::future::{join, select};
+use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -166,15 +167,39 @@ async fn holes_behind(node: &Node, run: &Run) -> Result<Run, Unsettled> {
     })
 }
 
-/// Makes both copies of a run what `truth` holds, which has refused a change that the other one may have done. Under
-/// whatever state comes in which both serve: until the copies are equal nobody is to hear that the change has failed,
-/// for others may read then. Where one serves alone its copy counts, and a recovery compares what is in the list.
-pub(crate) async fn settle_refused(node: &Rc<Node>, mut epoch: Epoch, mut run: Run, truth: Member) {
+/// Makes both copies of a run what `truth` holds, which has refused a change of their shape that the other one may have
+/// done.
+pub(crate) async fn settle_refused(node: &Rc<Node>, epoch: Epoch, mut run: Run, truth: Member) {
     let manner = Manner {
         truth,
         ..from_here(node)
     };
-    while let Err(unsettled) = settle_all(node, epoch, &mut run, manner).await {
+    let attempt = async |epoch| settle_all(node, epoch, &mut run, manner).await;
+    where_both_serve(node, epoch, attempt).await;
+}
+
+/// Makes the copies of these bytes of an object alike, which a write was to change that `truth` has refused: what the
+/// other one has done of it is undone. Only these, for what else differs in their region may be on its way to one member.
+pub(crate) async fn undo_refused(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    mut span: Range<u64>,
+    truth: Member,
+) {
+    let attempt = async |epoch| undo_all(node, epoch, object, &mut span, truth).await;
+    where_both_serve(node, epoch, attempt).await;
+}
+
+/// Does what a refused change needs under whatever state comes in which both serve: until the copies are equal nobody is
+/// to hear that the change has failed, for others may read then. Where one serves alone its copy counts, and a recovery
+/// compares what is in the list.
+async fn where_both_serve(
+    node: &Rc<Node>,
+    mut epoch: Epoch,
+    mut attempt: impl AsyncFnMut(Epoch) -> Result<(), Unsettled>,
+) {
+    while let Err(unsettled) = attempt(epoch).await {
         if unsettled == Unsettled::Lost {
             let (made, decided) = (pin!(node.link.made()), pin!(node.state_beyond(epoch)));
             select(made, decided).await;
@@ -187,6 +212,106 @@ pub(crate) async fn settle_refused(node: &Rc<Node>, mut epoch: Epoch, mut run: R
         }
         epoch = state.epoch;
     }
+}
+
+/// As [`undo_refused`] under one epoch; what is left of the bytes has not been tried.
+///
+/// # Errors
+/// `Stale` or `Lost`: it would be the same with what is left.
+async fn undo_all(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    span: &mut Range<u64>,
+    truth: Member,
+) -> Result<(), Unsettled> {
+    while !span.is_empty() {
+        let region = span.start / REGION_BYTES;
+        let part = span.start..span.end.min((region + 1) * REGION_BYTES);
+        match undo(node, epoch, object, &part, truth).await {
+            Ok(()) => span.start = part.end,
+            Err(Unsettled::GiveWay | Unsettled::Again) => node.env.sleep(GIVE_WAY).await,
+            Err(error @ (Unsettled::Stale | Unsettled::Lost)) => return Err(error),
+            Err(error) => {
+                // It is in the list, and tried again when it is quiet.
+                tracing::warn!(%object, region, ?error, "a refused write cannot be undone now");
+                span.start = part.end;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Undoes a refused write in bytes of one region. Where one copy has a hole, that was there before, and the other one is
+/// given it: this needs no room, of which one disk has none and perhaps neither. Else `truth`, which refused, has what
+/// was there, or a part of the write.
+async fn undo(
+    node: &Rc<Node>,
+    epoch: Epoch,
+    object: ObjectId,
+    span: &Range<u64>,
+    truth: Member,
+) -> Result<(), Unsettled> {
+    let held = node.locks.enqueue(object, vec![span.clone()], Kind::Led);
+    held.granted().await;
+    if node.side.borrow().epoch() != epoch {
+        return Err(Unsettled::Stale);
+    }
+    let region = u32::try_from(span.start / REGION_BYTES).unwrap_or(u32::MAX);
+    let request = proto::ChecksumsRequest {
+        epoch: epoch.0,
+        object: Some(to_name(object)),
+        region,
+        until: region.saturating_add(1),
+        ..Default::default()
+    };
+    let (ours, theirs) = join(
+        node.store.checksums(object, region),
+        node.link.call(&request, Payload::none()),
+    )
+    .await;
+    let ours = ours.map_err(|error| of_store(node, error))?;
+    let (theirs, _) = theirs?;
+    let first = u64::from(region) * REGION_BLOCKS;
+    // Of each copy: what is to be a hole, and what comes from the other one.
+    let (mut own_holes, mut their_holes) = (Vec::new(), Vec::new());
+    let (mut fetched, mut given) = (Vec::new(), Vec::new());
+    for block in span.start / BLOCK_BYTES..span.end.div_ceil(BLOCK_BYTES) {
+        let at = |sums: &[u32]| sums.get((block - first) as usize).copied().unwrap_or(HOLE);
+        let here = node.me == truth;
+        match (at(&ours.checksums), at(&theirs.checksums)) {
+            (a, b) if a == b => {}
+            (HOLE, _) => their_holes.push(block),
+            (_, HOLE) => own_holes.push(block),
+            // A write broke off there.
+            (BAD, _) => fetched.push(block),
+            (_, BAD) => given.push(block),
+            _ if here => given.push(block),
+            _ => fetched.push(block),
+        }
+    }
+    if !(own_holes.is_empty() && fetched.is_empty()) {
+        let (mut fill, bad) = fetch_from_twin(node, epoch, object, &fetched).await?;
+        if !bad.is_empty() {
+            return Err(Unsettled::Bad);
+        }
+        fill.holes.extend(own_holes);
+        fill.holes.sort_unstable();
+        let filled = node.store.fill(object, &fill).await;
+        filled.map_err(|error| of_store(node, error))?;
+    }
+    if !(their_holes.is_empty() && given.is_empty()) {
+        let shape = proto::FillRequest {
+            epoch: epoch.0,
+            object: Some(to_name(object)),
+            holes: their_holes,
+            exists: true,
+            ..Default::default()
+        };
+        fill_twin(node, shape, object, given).await?;
+    }
+    tracing::debug!(%object, ?span, "a refused write was undone");
+    Ok(())
 }
 
 /// Settles all regions of a run, as far as that can be done now. What is left of the run has not been tried.
@@ -217,6 +342,8 @@ async fn settle_all(
                 if let Some(plan) = &mut *node.plan.borrow_mut() {
                     plan.add(run.first().run());
                 }
+                // Not again and again while a disk is full.
+                node.marks.touch(&run.first().run(), node.now());
                 run.regions.start += 1;
             }
         }

@@ -818,18 +818,26 @@ async fn conclude(
             Ok(false)
         }
         Answer::Errno { errno, equal_to } => {
-            let runs = intent.runs();
+            let (object, runs) = (intent.object(), intent.runs());
             // A recovery that runs need not wait for what is settled here: where writers go on being refused,
             // something always is, and the pair would stay in RECOVERING.
             if equal_to.is_none() {
                 again(node, &intent);
             }
-            intent.end(Ended::Doubtful, now);
+            intent.end(Ended::Refused, now);
             drop(held);
             // Nobody was promised the new bytes.
-            if let Some(truth) = equal_to {
-                for run in runs {
-                    settle::settle_refused(node, state.epoch, run, truth).await;
+            match (equal_to, change) {
+                (None, _) => {}
+                (Some(truth), Change::Write { .. }) => {
+                    for span in change.spans() {
+                        settle::undo_refused(node, state.epoch, object, span, truth).await;
+                    }
+                }
+                (Some(truth), _) => {
+                    for run in runs {
+                        settle::settle_refused(node, state.epoch, run, truth).await;
+                    }
                 }
             }
             Err(Failed::Errno(errno))

@@ -289,6 +289,62 @@ fn marks_are_cleared_on_both_members() {
     });
 }
 
+/// A member takes a region out of its list when its twin has done so, and not if something has begun there since it was
+/// asked: the twin may not have made that stable.
+#[test]
+fn a_mark_stays_until_the_twin_has_cleared_what_was_meant() {
+    run(|env| async move {
+        let bed = Bed::start(env).await;
+        let zero = bed.connect(ZERO).await;
+        let twin = bed.connect_as_twin(ZERO).await;
+        let write = async || {
+            let written = bed.write(&zero, object(1), 0, &pattern(1, 100)).await;
+            written.unwrap();
+        };
+        let asks = proto::ClearRequest {
+            epoch: bed.meta.state().epoch.0,
+            objects: vec![proto::DirtyObject {
+                object: Some(name(object(1))),
+                runs: vec![proto::Range { start: 0, end: 1 }],
+            }],
+            ..Default::default()
+        };
+        let clear = async |versions: Vec<u64>| {
+            let request = proto::ClearRequest {
+                versions,
+                ..asks.clone()
+            };
+            let reply = twin.call(&request, Payload::none()).await;
+            reply.unwrap().0.versions
+        };
+        write().await;
+        let versions = clear(Vec::new()).await;
+        assert_eq!(versions.len(), 1);
+        assert_eq!(dirty(&bed), (1, 1), "it is only asked");
+        write().await;
+        clear(versions).await;
+        assert_eq!(dirty(&bed), (1, 1), "it is written since");
+        let versions = clear(Vec::new()).await;
+        clear(versions.clone()).await;
+        assert_eq!(dirty(&bed), (0, 1));
+        // Cleared and written anew: no version comes twice.
+        write().await;
+        clear(versions.clone()).await;
+        write().await;
+        clear(versions).await;
+        assert_eq!(dirty(&bed), (1, 1));
+        let nonsense = proto::ClearRequest {
+            versions: vec![1, 2],
+            ..asks.clone()
+        };
+        let refused = twin.call(&nonsense, Payload::none()).await;
+        assert!(matches!(
+            refused,
+            Err(CallError::Failed(Failed::Refused(_)))
+        ));
+    });
+}
+
 fn dirty(bed: &Bed) -> (u64, u64) {
     let count = |member| bed.server(member).store().dirty_region_count();
     (count(ZERO), count(ONE))

@@ -511,11 +511,21 @@ impl Bed {
     }
 
     async fn connect_to(&self, address: &str) -> Connection {
+        self.connect_as((Role::Client, SESSION), address).await
+    }
+
+    /// A connection to a member, as its twin has it.
+    pub async fn connect_as_twin(&self, member: Member) -> Connection {
+        let twin = (Role::Data, member.twin().index() as u64);
+        self.connect_as(twin, self.server(member).address()).await
+    }
+
+    async fn connect_as(&self, (role, id): (Role, u64), address: &str) -> Connection {
         let local = Local {
             cluster_id: CLUSTER.into(),
             identity: Identity {
-                role: Role::Client.into(),
-                id: SESSION,
+                role: role.into(),
+                id,
                 incarnation: 1,
                 group: 0,
             },
