@@ -844,7 +844,8 @@ fn with_cuts_and_pauses() {
 #[test]
 fn with_full_disks() {
     for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
-        for seed in seeds(40, 5) {
+        // 312: making the region of a refused write equal took another write's first copy away.
+        for seed in seeds(40, 3).into_iter().chain(seeds(312, 1)) {
             let story = Story {
                 protocol,
                 full_disks: true,
