@@ -464,7 +464,7 @@ impl Marks {
         }
     }
 
-    /// These regions were tried to be settled, in vain: it is waited before that is done again.
+    /// It was tried to settle these regions, in vain: that is done again when they have been quiet once more.
     pub fn touch(&self, run: &Run, now: Now) {
         let inner = &mut *self.0.borrow_mut();
         for (_, entry) in inner.regions.within_mut(run) {
@@ -491,8 +491,8 @@ impl Marks {
         }
     }
 
-    /// Regions that have been quiet for `age`, or [`REFUSED_AGE`] after a refusal: at most `max` runs of settled ones with their version, and
-    /// doubtful ones. What waits for a client's word is neither: its other copy may be on its way.
+    /// Regions that have been quiet for `age`, or [`REFUSED_AGE`] after a refusal: at most `max` runs of settled ones with
+    /// their version, and doubtful ones. What waits for a client's word is neither: its other copy may be on its way.
     fn quiet(&self, age: Duration, now: Now, max: usize) -> (Vec<(Run, u64)>, Vec<Run>) {
         let inner = self.0.borrow();
         let (mut settled, mut doubtful) = (Vec::new(), Vec::new());

@@ -228,7 +228,11 @@ async fn undo_all(
     while !span.is_empty() {
         let region = span.start / REGION_BYTES;
         let part = span.start..span.end.min((region + 1) * REGION_BYTES);
-        match undo(node, epoch, object, &part, truth).await {
+        let mut undone = undo(node, epoch, object, &part, truth, false).await;
+        if let Err(Unsettled::Errno(_)) = undone {
+            undone = undo(node, epoch, object, &part, truth, true).await;
+        }
+        match undone {
             Ok(()) => span.start = part.end,
             Err(Unsettled::GiveWay | Unsettled::Again) => node.env.sleep(GIVE_WAY).await,
             Err(error @ (Unsettled::Stale | Unsettled::Lost)) => return Err(error),
@@ -242,15 +246,15 @@ async fn undo_all(
     Ok(())
 }
 
-/// Undoes a refused write in bytes of one region. Where one copy has a hole, that was there before, and the other one is
-/// given it: this needs no room, of which one disk has none and perhaps neither. Else `truth`, which refused, has what
-/// was there, or a part of the write.
+/// Undoes a refused write in bytes of one region: both copies are made what `truth` has, which is what was there, or a part
+/// of the write. With `holes_count` a hole in either copy, which was there before, counts: this needs no room.
 async fn undo(
     node: &Rc<Node>,
     epoch: Epoch,
     object: ObjectId,
     span: &Range<u64>,
     truth: Member,
+    holes_count: bool,
 ) -> Result<(), Unsettled> {
     let held = node.locks.enqueue(object, vec![span.clone()], Kind::Led);
     held.granted().await;
@@ -278,15 +282,15 @@ async fn undo(
     let (mut fetched, mut given) = (Vec::new(), Vec::new());
     for block in span.start / BLOCK_BYTES..span.end.div_ceil(BLOCK_BYTES) {
         let at = |sums: &[u32]| sums.get((block - first) as usize).copied().unwrap_or(HOLE);
-        let here = node.me == truth;
+        let ours_counts = node.me == truth;
         match (at(&ours.checksums), at(&theirs.checksums)) {
             (a, b) if a == b => {}
-            (HOLE, _) => their_holes.push(block),
-            (_, HOLE) => own_holes.push(block),
             // A write broke off there.
             (BAD, _) => fetched.push(block),
             (_, BAD) => given.push(block),
-            _ if here => given.push(block),
+            (HOLE, _) if ours_counts || holes_count => their_holes.push(block),
+            (_, HOLE) if !ours_counts || holes_count => own_holes.push(block),
+            _ if ours_counts => given.push(block),
             _ => fetched.push(block),
         }
     }
@@ -337,13 +341,13 @@ async fn settle_all(
             Err(error) => {
                 if error != Unsettled::Unconfirmed {
                     tracing::warn!(%object, region, ?error, "a region cannot be made equal now");
+                    // Not again and again while a disk is full.
+                    node.marks.touch(&run.first().run(), node.now());
                 }
                 // A recovery that runs is not over before it has been.
                 if let Some(plan) = &mut *node.plan.borrow_mut() {
                     plan.add(run.first().run());
                 }
-                // Not again and again while a disk is full.
-                node.marks.touch(&run.first().run(), node.now());
                 run.regions.start += 1;
             }
         }
