@@ -191,8 +191,13 @@ async fn copy(
             return Err(failed);
         }
     };
-    // Whether both have it is for the leader to know; it marks the region, too.
-    intent.end(Ended::Alike, node.now());
+    // Whether both have it is for the leader to know; it marks the region, too. Of what this disk has refused it undoes
+    // the other copy, which may be longer from then on, for a while: nobody has cut this one off.
+    let ended = match &done {
+        Ok(()) | Err(weft_objects::Error::BadBlocks { .. }) => Ended::Alike,
+        Err(_) => Ended::Refused,
+    };
+    intent.end(ended, node.now());
     match done {
         Ok(()) => {
             if let Change::Write { payload, .. } = change {

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use weft_pair::Mode;
 use weft_pair::recovery::regions_of;
 use weft_rpc::Payload;
-use weft_types::{Epoch, Ino, ObjectId, REGION_BYTES, Region, Run};
+use weft_types::{Epoch, Ino, ObjectId, REGION_BYTES, Run};
 use weft_wire::proto;
 
 /// Objects of which is remembered that the twin has no more of them; then all are forgotten, and asked about
@@ -161,15 +161,14 @@ async fn take(
     };
     let mut differed = false;
     while !regions.is_empty() {
-        let index = regions.start;
-        // Of a change that failed somebody else makes the copies equal, and knows which of them counts.
-        if node.marks.is_in_doubt(Region { object, index }) {
-            return Ok(false);
-        }
         let run = Run {
             object,
             regions: regions.clone(),
         };
+        // Of a change that failed somebody else makes the copies equal, and knows which of them counts.
+        if node.marks.is_in_doubt(&run) {
+            return Ok(false);
+        }
         let compared = match settle::settle(node, epoch, &run, manner).await {
             // A client that sends both copies itself is at it.
             Err(Unsettled::Unconfirmed) => return Ok(false),

@@ -431,11 +431,11 @@ impl Marks {
             .is_some_and(|entry| !entry.is_settled())
     }
 
-    /// The same, and nothing is in progress there of which that would come by itself.
-    pub fn is_in_doubt(&self, region: Region) -> bool {
+    /// The same of any of these, and nothing is in progress there of which that would come by itself.
+    pub fn is_in_doubt(&self, run: &Run) -> bool {
         let inner = self.0.borrow();
-        let entry = inner.regions.get(region);
-        entry.is_some_and(|entry| entry.doubtful || !entry.unconfirmed.is_empty())
+        let mut known = inner.regions.within(run);
+        known.any(|(_, entry)| entry.doubtful || !entry.unconfirmed.is_empty())
     }
 
     /// The regions were compared and are equal on both members; the caller holds their lock.
