@@ -5,9 +5,9 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod bench;
-mod ci;
 mod cluster;
 mod demo;
+mod fix;
 mod fuzz;
 mod guests;
 mod pynfs;
@@ -32,8 +32,6 @@ struct Arguments {
 enum Chore {
     /// Benchmarks: one JSON object a line, a table and plots.
     Bench(bench::BenchCommand),
-    /// Format, lints, tests and a short simulation. Never changes a file of the source tree.
-    Ci,
     /// Unpacks and builds a real source tree on a mounted cluster while data servers are killed.
     Demo {
         /// Leave what was made in target/demo.
@@ -88,10 +86,9 @@ enum Chore {
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Bench(command) => bench::run(command),
-        Chore::Ci => ci::ci(),
         Chore::Demo { keep } => demo::demo(keep),
         Chore::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
-        Chore::Fix => ci::fix(),
+        Chore::Fix => fix::fix(),
         Chore::Guests(arguments) => guests::guests(&arguments),
         Chore::Pynfs(arguments) => pynfs::pynfs(&arguments),
         Chore::Sim(arguments) => sim::replay(&arguments),
