@@ -262,20 +262,12 @@ async fn undo(
         return Err(Unsettled::Stale);
     }
     let region = u32::try_from(span.start / REGION_BYTES).unwrap_or(u32::MAX);
-    let request = proto::ChecksumsRequest {
-        epoch: epoch.0,
-        object: Some(to_name(object)),
-        region,
-        until: region.saturating_add(1),
-        ..Default::default()
-    };
-    let (ours, theirs) = join(
-        node.store.checksums(object, region),
-        node.link.call(&request, Payload::none()),
-    )
-    .await;
-    let ours = ours.map_err(|error| of_store(node, error))?;
-    let (theirs, _) = theirs?;
+    let run = Region {
+        object,
+        index: region,
+    }
+    .run();
+    let (ours, theirs) = checksums_of_both(node, epoch, &run).await?;
     let first = u64::from(region) * REGION_BLOCKS;
     // Of each copy: what is to be a hole, and what comes from the other one.
     let (mut own_holes, mut their_holes) = (Vec::new(), Vec::new());
@@ -367,6 +359,29 @@ pub(crate) async fn settle_quiet(node: &Rc<Node>, epoch: Epoch, mut run: Run) {
     let _ = settle_all(node, epoch, &mut run, manner).await;
 }
 
+/// The checksums of the first region of a run on both members.
+async fn checksums_of_both(
+    node: &Node,
+    epoch: Epoch,
+    run: &Run,
+) -> Result<(weft_objects::RegionSums, proto::ChecksumsReply), Unsettled> {
+    let request = proto::ChecksumsRequest {
+        epoch: epoch.0,
+        object: Some(to_name(run.object)),
+        region: run.regions.start,
+        until: run.regions.end,
+        ..Default::default()
+    };
+    let (ours, theirs) = join(
+        node.store.checksums(run.object, run.regions.start),
+        node.link.call(&request, Payload::none()),
+    )
+    .await;
+    let ours = ours.map_err(|error| of_store(node, error))?;
+    let (theirs, _) = theirs?;
+    Ok((ours, theirs))
+}
+
 /// Compares the first region of a run and moves what differs; of the others this member holds nothing.
 /// Their lock is held (of the whole object, if `whole`).
 async fn compare(
@@ -380,20 +395,7 @@ async fn compare(
     if manner.carefully && node.marks.is_unconfirmed(run) {
         return Err(Unsettled::Unconfirmed);
     }
-    let request = proto::ChecksumsRequest {
-        epoch: epoch.0,
-        object: Some(to_name(object)),
-        region: index,
-        until: run.regions.end,
-        ..Default::default()
-    };
-    let (ours, theirs) = join(
-        node.store.checksums(object, index),
-        node.link.call(&request, Payload::none()),
-    )
-    .await;
-    let ours = ours.map_err(|error| of_store(node, error))?;
-    let (theirs, _) = theirs?;
+    let (ours, theirs) = checksums_of_both(node, epoch, run).await?;
     if manner.carefully && theirs.unconfirmed {
         return Err(Unsettled::Unconfirmed);
     }
@@ -722,21 +724,8 @@ pub(crate) async fn differs(
         let held = node.locks.enqueue(object, vec![run.span()], Kind::Led);
         held.granted().await;
         run = holes_behind(node, &run).await?;
-        let request = proto::ChecksumsRequest {
-            epoch: epoch.0,
-            object: Some(to_name(object)),
-            region: index,
-            until: run.regions.end,
-            ..Default::default()
-        };
-        let (ours, theirs) = join(
-            node.store.checksums(object, index),
-            node.link.call(&request, Payload::none()),
-        )
-        .await;
-        let ours = ours.map_err(|error| of_store(node, error))?;
-        match theirs.map_err(Unsettled::from) {
-            Ok((theirs, _)) => {
+        match checksums_of_both(node, epoch, &run).await {
+            Ok((ours, theirs)) => {
                 // A bad block is another matter: a scrub finds and heals it. Whether there is an object of no
                 // bytes makes no difference to anybody, and a power cut of both may leave it on one.
                 let same = ours.length == theirs.length
