@@ -148,6 +148,9 @@ struct Registered {
     heard: Now,
     /// When it last said something, whatever else counts in its favour.
     spoke: Now,
+    /// It has beaten since it registered. Until then it may have died on the way here: a registration can be long under
+    /// way, and beats go out one after the other's answer.
+    has_beaten: bool,
     /// When it was heard again after it had counted as silent.
     back: Now,
     twin_lost: bool,
@@ -371,6 +374,7 @@ impl Keeper {
             since: now,
             heard: now,
             spoke: now,
+            has_beaten: false,
             back,
             twin_lost: false,
             load: 0,
@@ -425,6 +429,7 @@ impl Keeper {
         }
         r.heard = now;
         r.spoke = now;
+        r.has_beaten = true;
         r.twin_lost = said.twin_lost;
         r.load = said.load;
         r.disk = said.disk;
@@ -786,7 +791,9 @@ impl Keeper {
                     true => Member::One,
                     false => Member::Zero,
                 };
-                Some((Mode::Only(alone), "the members cannot reach each other"))
+                // Soon either of the two is heard, or the connection of this one ends.
+                let is_alive = self.registered(alone).is_some_and(|r| r.has_beaten);
+                is_alive.then_some((Mode::Only(alone), "the members cannot reach each other"))
             }
             [false, false] => None,
             [zero, _] => {

@@ -498,7 +498,24 @@ fn who_has_accused_the_other_and_been_silent_since_is_not_made_the_only_one() {
     bed.beat(ZERO, true);
     bed.now += Duration::from_millis(50);
     bed.register(ONE, "s1", true);
+    bed.beat(ONE, false);
     assert_eq!(bed.keeper.state.mode, Mode::Only(ONE));
+}
+
+#[test]
+fn who_died_while_its_registration_was_under_way_is_not_made_the_only_one() {
+    let mut bed = Bed {
+        keeper: begun(Bed::both().keeper.state()),
+        ..Bed::new(PairState::new(PairId(0)))
+    };
+    bed.register(ZERO, "s0", true);
+    bed.beat(ZERO, true);
+    bed.now += Duration::from_millis(5);
+    bed.register(ONE, "s1", true);
+    assert_eq!(bed.keeper.state.mode, Mode::Both, "who of them is alive?");
+    bed.now += Duration::from_millis(5);
+    bed.beat(ZERO, true);
+    assert_eq!(bed.keeper.state.mode, Mode::Only(ZERO));
 }
 
 #[test]
