@@ -132,6 +132,7 @@ impl Cluster {
             spreads: Rc::default(),
             mounts: Rc::default(),
             locks_by_handle: Rc::default(),
+            groups: shape.groups,
         };
         let clients = (0..shape.clients)
             .map(|number| world.node(&client_name(number as usize)))

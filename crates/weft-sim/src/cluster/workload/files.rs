@@ -87,6 +87,9 @@ impl Worker {
             owner,
         };
         self.taken.closes(handle.ino, owner, handle.id);
+        if owner == 0 {
+            self.locked.remove(&handle.ino);
+        }
         self.record(op, async |_| {
             let flushed = self.client.flush(handle.id, Some(owner)).await;
             let released = self.client.release(handle.id, Some(owner)).await;

@@ -2,12 +2,14 @@
 //!
 //! A client does one thing after the other, so it must not wait for what only itself could free, nor
 //! in a circle that the service cannot see. Clients that wait lock fcntl ranges as one owner only, and
-//! give back soon what they have waited for; the others have two owners and never wait.
+//! give back soon what they have waited for; the others have two owners and never wait. A circle by way of several
+//! groups is seen by none of them: with several, who waits has locked nothing that another group may have.
 
 use super::{Worker, done};
 use crate::oracle::history::{FLOCK_UNIT, LOCK_UNITS, Op, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use weft_client::{FileLock, HandleId};
+use weft_types::Ino;
 use weft_wire::proto::file_lock;
 
 /// Bytes of each of a file's units that can be locked.
@@ -135,6 +137,9 @@ impl Worker {
         if !self.may_wait() {
             return self.lock(ino, by).await;
         }
+        if self.shared.groups > 1 {
+            self.unlock_other_slots(ino).await;
+        }
         let (first, last) = self.lock_units();
         let exclusive = Some(!self.rng.once_in(3));
         let op = Op::Lock {
@@ -164,7 +169,46 @@ impl Worker {
         }
     }
 
+    /// Drops all fcntl locks of files that are not in the slot of this one: those of one slot are in one group, wherever
+    /// it moves.
+    async fn unlock_other_slots(&mut self, ino: u64) {
+        let slot = Ino(ino).slot();
+        let others = self
+            .locked
+            .extract_if(.., |other, _| Ino(*other).slot() != slot);
+        for (ino, by) in others.collect::<Vec<_>>() {
+            let op = Op::Lock {
+                ino,
+                owner: 0,
+                first: 0,
+                last: LOCK_UNITS - 1,
+                exclusive: None,
+                wait: false,
+            };
+            self.set_lock(op, by).await;
+            self.waited_for.retain(|(other, ..)| *other != ino);
+        }
+    }
+
     async fn set_lock(&mut self, op: Op, by: HandleId) -> Reply {
+        let reply = self.ask_lock(&op, by).await;
+        // Where it is in doubt, it may be locked, too.
+        let is_refused = matches!(reply, Reply::Error(libc::EAGAIN | libc::EDEADLK));
+        if let Op::Lock {
+            ino,
+            first,
+            exclusive: Some(_),
+            ..
+        } = op
+            && first != FLOCK_UNIT
+            && !is_refused
+        {
+            self.locked.insert(ino, by);
+        }
+        reply
+    }
+
+    async fn ask_lock(&mut self, op: &Op, by: HandleId) -> Reply {
         let Op::Lock {
             ino,
             owner,
@@ -172,7 +216,7 @@ impl Worker {
             last,
             exclusive,
             wait,
-        } = op
+        } = *op
         else {
             return Reply::Error(libc::EINVAL);
         };
@@ -200,7 +244,7 @@ impl Worker {
         if !self.shared.locks_by_handle.get() || !self.handles.iter().any(|handle| handle.id == by)
         {
             let set = async |_| done(self.client.setlk(&self.cred, ino, lock, wait).await);
-            return self.record(op, set).await;
+            return self.record(op.clone(), set).await;
         }
         let before = self.client.session();
         let set = async |_| {
@@ -209,7 +253,7 @@ impl Worker {
         };
         let reply = self.record(op.clone(), set).await;
         let session = (before, self.client.session());
-        self.taken.set(&op, by, &reply, session);
+        self.taken.set(op, by, &reply, session);
         reply
     }
 }

@@ -134,6 +134,8 @@ pub struct Shared {
     pub mounts: Rc<Cell<u32>>,
     /// Locks are taken by way of handles, which fail when they are lost. (Seeds that are kept took them otherwise.)
     pub locks_by_handle: Rc<Cell<bool>>,
+    /// Replica groups of metadata servers.
+    pub groups: u32,
 }
 
 /// One life of a client.
@@ -153,6 +155,8 @@ pub struct Worker {
     life: Rc<Life>,
     /// Locks that this client has waited for and got: inode, handle and units.
     waited_for: Vec<(u64, HandleId, u8, u8)>,
+    /// Files of which owner 0 may have fcntl locks, and the handle by which it took the last.
+    locked: BTreeMap<u64, HandleId>,
     /// Locks that were taken by way of handles.
     taken: ByHandle,
     /// What names this client has seen, so that most operations find something.
@@ -216,6 +220,7 @@ impl Worker {
             handles: Vec::new(),
             mounted: None,
             waited_for: Vec::new(),
+            locked: BTreeMap::new(),
             taken: ByHandle::default(),
             names: BTreeMap::new(),
         }
