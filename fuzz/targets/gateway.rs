@@ -1,15 +1,15 @@
 //! A gateway in a simulated cluster: whatever is called, it goes on, and answers what decodes and is no more than was
-//! agreed. What the bytes stand for is told in `crates/weft-sim/tests/mutations/`, which a test of every run shares.
+//! agreed. What the bytes stand for is told in `crates/weft-sim/tests/it/mutations/`, which a test of every run shares.
 #![no_main]
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../crates/weft-sim/tests/compounds/mod.rs"]
+#[path = "../../crates/weft-sim/tests/it/compounds/mod.rs"]
 mod compounds;
-#[path = "../../crates/weft-sim/tests/gates/mod.rs"]
+#[path = "../../crates/weft-sim/tests/it/gates/mod.rs"]
 mod gates;
-#[path = "../../crates/weft-sim/tests/group/mod.rs"]
+#[path = "../../crates/weft-sim/tests/it/group/mod.rs"]
 mod group;
-#[path = "../../crates/weft-sim/tests/mutations/mod.rs"]
+#[path = "../../crates/weft-sim/tests/it/mutations/mod.rs"]
 mod mutations;
 
 use mutations::Gauntlet;

@@ -3,7 +3,7 @@ use futures_util::future::{join, join_all};
 use std::collections::BTreeSet;
 use weft_env::real;
 
-#[path = "../tests/common/disk.rs"]
+#[path = "../tests/it/common/disk.rs"]
 #[allow(dead_code)]
 mod disk;
 

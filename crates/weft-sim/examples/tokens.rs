@@ -4,11 +4,11 @@
 //! `cargo run -p weft-sim --example tokens`
 #![allow(clippy::unwrap_used, clippy::disallowed_macros)]
 
-#[path = "../tests/tokens/mod.rs"]
+#[path = "../tests/it/tokens/counting.rs"]
 mod counting;
-#[path = "../tests/gates/mod.rs"]
+#[path = "../tests/it/gates/mod.rs"]
 mod gates;
-#[path = "../tests/group/mod.rs"]
+#[path = "../tests/it/group/mod.rs"]
 mod group;
 
 use clap::Parser;

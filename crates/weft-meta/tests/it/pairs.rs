@@ -1,0 +1,259 @@
+//! The states of pairs, with data servers that only answer.
+
+use crate::support::*;
+use pair_state::Mode;
+use std::time::Duration;
+use weft_rpc::Payload;
+use weft_wire::proto::job::What;
+use weft_wire::proto::*;
+
+#[test]
+fn a_member_that_dies_comes_back_and_is_filled() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let [zero, one] = pair(&env, server.address(), 0).await;
+        let client = Client::open(&env, server.address()).await;
+        client.keep_alive();
+        let epoch = zero.state.borrow().epoch;
+        let suspect = SuspectRequest {
+            pair: 0,
+            epoch,
+            member: 1,
+        };
+        let (connection, begin) = (client.connection.clone(), env.now());
+        one.die();
+        let told = connection
+            .call(&suspect, Payload::none())
+            .await
+            .unwrap()
+            .0
+            .state
+            .unwrap();
+        let took = env.now().since(begin);
+        assert_eq!((told.mode(), told.serving), (Mode::Only, 0));
+        assert!(
+            took < Duration::from_millis(250),
+            "its end is seen, not its silence: {took:?}"
+        );
+        until(&env, "the member is told", || {
+            zero.mode() == (Mode::Only, 0)
+        })
+        .await;
+        until(&env, "clients are told", || {
+            client
+                .manners
+                .states
+                .borrow()
+                .iter()
+                .any(|state| state.mode() == Mode::Only)
+        })
+        .await;
+
+        let one = Member::start(&env, server.address(), 0, 1).await;
+        until(&env, "it is being filled", || {
+            zero.mode() == (Mode::Recovering, 0) && one.mode() == (Mode::Recovering, 0)
+        })
+        .await;
+        zero.recovered().await;
+        until(&env, "both serve", || {
+            zero.mode().0 == Mode::Both && one.mode().0 == Mode::Both
+        })
+        .await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_member_that_hangs_is_left_out_when_its_right_has_run_out() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let [zero, one] = pair(&env, server.address(), 0).await;
+        let begin = env.now();
+        zero.hang();
+        until(&env, "the other serves alone", || {
+            one.mode() == (Mode::Only, 1)
+        })
+        .await;
+        let took = env.now().since(begin);
+        assert!(took >= Duration::from_millis(250), "{took:?}");
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_suspicion_alone_changes_nothing() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let [zero, _one] = pair(&env, server.address(), 0).await;
+        let client = Client::open(&env, server.address()).await;
+        client.keep_alive();
+        let epoch = zero.state.borrow().epoch;
+        let begin = env.now();
+        let suspect = SuspectRequest {
+            pair: 0,
+            epoch,
+            member: 1,
+        };
+        let told = client.call(&suspect).await.unwrap();
+        assert_eq!(told.state.unwrap().epoch, epoch);
+        assert_eq!(
+            told.members.unwrap().addresses,
+            ["127.0.0.1:9000", "127.0.0.1:9001"]
+        );
+        let took = env.now().since(begin);
+        assert!(
+            took > Duration::from_millis(500) && took < Duration::from_secs(3),
+            "{took:?}"
+        );
+        // An old epoch is answered at once.
+        let suspect = SuspectRequest {
+            pair: 0,
+            epoch: epoch - 1,
+            member: 1,
+        };
+        client.call(&suspect).await.unwrap();
+        assert!(env.now().since(begin) < took + Duration::from_millis(200));
+        server.stop().await;
+    });
+}
+
+fn drain(pair: u32) -> StartJobRequest {
+    StartJobRequest {
+        job: Some(Job {
+            what: Some(What::Drain(DrainPair { pair })),
+            ..Job::default()
+        }),
+    }
+}
+
+#[test]
+fn a_drained_pair_is_removed_when_both_members_have_dropped_what_was_there() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _stays = pair(&env, server.address(), 0).await;
+        let [zero, one] = pair(&env, server.address(), 1).await;
+        one.die();
+        until(&env, "one goes on alone", || zero.mode() == (Mode::Only, 0)).await;
+        let tool = tool(&env, server.address()).await;
+        tool.call(&drain(1), Payload::none()).await.unwrap();
+        let is_over = async || {
+            let (reply, _) = tool.call(&JobsRequest {}, Payload::none()).await.unwrap();
+            reply.jobs[0].job.unwrap().ended.is_some()
+        };
+        env.sleep(Duration::from_secs(2)).await;
+        assert!(!is_over().await);
+        let _one = Member::start(&env, server.address(), 1, 1).await;
+        until(&env, "it is being filled", || {
+            zero.mode() == (Mode::Recovering, 0)
+        })
+        .await;
+        zero.recovered().await;
+        while !is_over().await {
+            env.sleep(Duration::from_millis(50)).await;
+        }
+        server.stop().await;
+    });
+}
+
+#[test]
+fn who_suspects_a_pair_that_is_removed_is_told_that_there_is_none() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _stays = pair(&env, server.address(), 0).await;
+        let [goes, _twin] = pair(&env, server.address(), 1).await;
+        let client = Client::open(&env, server.address()).await;
+        client.keep_alive();
+        let suspect = SuspectRequest {
+            pair: 1,
+            epoch: goes.state.borrow().epoch,
+            member: 1,
+        };
+        let tool = tool(&env, server.address()).await;
+        tool.call(&drain(1), Payload::none()).await.unwrap();
+        // Also who asked before, and waits.
+        while client.call(&suspect).await.unwrap() != SuspectReply::default() {}
+        server.stop().await;
+    });
+}
+
+#[test]
+fn the_state_of_a_pair_and_its_addresses_survive_a_restart() {
+    run(|env, dir| async move {
+        let first = server(&env, &dir).await;
+        let [zero, one] = pair(&env, first.address(), 3).await;
+        one.die();
+        until(&env, "zero serves alone", || zero.mode() == (Mode::Only, 0)).await;
+        let epoch = zero.state.borrow().epoch;
+        first.stop().await;
+
+        let second = server(&env, &dir).await;
+        let status = tool(&env, second.address())
+            .await
+            .call(&StatusRequest {}, Payload::none())
+            .await
+            .unwrap()
+            .0;
+        let state = status.pairs[0].state.unwrap();
+        assert_eq!(
+            (state.pair, state.mode(), state.epoch),
+            (3, Mode::Only, epoch)
+        );
+        assert_eq!(status.pairs[0].members[1].address, "127.0.0.1:9007");
+        assert_eq!(status.view.unwrap().pairs[0].addresses[0], "127.0.0.1:9006");
+        // The one that lacks writes must not serve, however long it waits.
+        let one = Member::start(&env, second.address(), 3, 1).await;
+        env.sleep(Duration::from_millis(600)).await;
+        assert_ne!(one.mode(), (Mode::Only, 1));
+        let zero = Member::start(&env, second.address(), 3, 0).await;
+        until(&env, "zero fills one", || {
+            one.mode() == (Mode::Recovering, 0)
+        })
+        .await;
+        zero.recovered().await;
+        until(&env, "both serve", || one.mode().0 == Mode::Both).await;
+        second.stop().await;
+    });
+}
+
+#[test]
+fn space_is_that_of_the_smaller_members() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let _one = pair(&env, server.address(), 0).await;
+        let _two = pair(&env, server.address(), 1).await;
+        let client = Client::open(&env, server.address()).await;
+        env.sleep(Duration::from_millis(100)).await;
+        let space = client
+            .call(&StatfsRequest {
+                session: client.session,
+            })
+            .await
+            .unwrap();
+        assert_eq!((space.total_bytes, space.free_bytes), (2000, 1000));
+        let scrub = StartScrubRequest {
+            pair: 1,
+            compare: false,
+        };
+        client.call(&scrub).await.unwrap();
+        let scrub = StartScrubRequest {
+            pair: 9,
+            compare: false,
+        };
+        assert!(client.call(&scrub).await.is_err());
+        let explain = ExplainRequest {
+            path: "/none".into(),
+            ..ExplainRequest::default()
+        };
+        assert!(client.call(&explain).await.is_err());
+        client.create(1, "f").await;
+        let explain = ExplainRequest {
+            path: "/f".into(),
+            ..ExplainRequest::default()
+        };
+        let explained = client.call(&explain).await.unwrap();
+        assert_eq!(explained.writer, client.session);
+        assert_eq!(explained.pairs.len(), 2);
+        server.stop().await;
+    });
+}

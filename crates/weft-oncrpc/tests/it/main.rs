@@ -1,0 +1,8 @@
+//! What uses this crate from outside to test it, in one program: each program more would be linked with everything again.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod calls;
+mod hostile;
+mod simulated;
+mod support;

@@ -1,0 +1,30 @@
+//! What uses this crate from outside to test it, in one program: each program more would be linked with everything again.
+
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+mod bench_net;
+mod checkpoints;
+mod crash_points;
+mod dev;
+mod group;
+mod groups;
+mod handles;
+mod kills;
+mod losses;
+mod nfs;
+mod ordinary_user;
+mod posix;
+mod programs;
+mod relayout;
+mod reliability;
+mod repair;
+mod slots;
+mod spread;
+mod stream;
+mod support;
+mod two_mounts;
