@@ -622,11 +622,12 @@ impl Keeper {
         !self.is_present(member, now) && self.members[member.index()].right_until <= now
     }
 
-    /// It has said something since its twin was gone. One that has not may have died first, with a copy
-    /// that is the lesser one.
+    /// It has said something since its twin was gone, and not by a registration of which nobody knows how old it is.
+    /// Otherwise it may have died first, with a copy that is the lesser one.
     fn outlives_twin(&self, member: Member) -> bool {
         let gone = self.gone_since(member.twin());
-        self.registered(member).is_some_and(|r| r.spoke >= gone)
+        self.registered(member)
+            .is_some_and(|r| r.has_beaten && r.spoke >= gone)
     }
 
     /// Until a moment ago it had counted as silent, too: the service may have been cut off from both, and hear the twin

@@ -439,6 +439,7 @@ fn a_server_that_said_equal_and_died_leaves_a_twin_that_serves() {
     let mut bed = Bed::both();
     bed.die(ONE);
     bed.register(ONE, "s1", false);
+    bed.beat(ONE, false);
     let state = bed.keeper.state();
     assert_eq!(state.mode, Mode::Recovering(ZERO));
     // Its word arrives, the state is being journaled, it dies.
@@ -515,6 +516,22 @@ fn who_died_while_its_registration_was_under_way_is_not_made_the_only_one() {
     assert_eq!(bed.keeper.state.mode, Mode::Both, "who of them is alive?");
     bed.now += Duration::from_millis(5);
     bed.beat(ZERO, true);
+    assert_eq!(bed.keeper.state.mode, Mode::Only(ZERO));
+}
+
+#[test]
+fn who_died_while_its_registration_was_under_way_is_not_left_alone() {
+    let mut bed = Bed {
+        keeper: begun(Bed::both().keeper.state()),
+        ..Bed::new(PairState::new(PairId(0)))
+    };
+    // The service hears nothing of member 0, until that has no right any more.
+    bed.pass(1_000, &[]);
+    bed.register(ONE, "s1", true);
+    bed.pass(1_000, &[]);
+    assert_eq!(bed.keeper.state.mode, Mode::Both);
+    bed.register(ZERO, "s0", true);
+    bed.pass(1_000, &[ZERO]);
     assert_eq!(bed.keeper.state.mode, Mode::Only(ZERO));
 }
 
