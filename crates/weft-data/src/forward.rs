@@ -265,6 +265,8 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
             let held = enqueue(&node, object, vec![run.span()], Kind::TwinRead)?;
             held.granted().await;
             still_follows(&node, message.epoch)?;
+            // Wherever: the length of an object may be that of a change far behind.
+            let in_doubt = node.marks.is_in_doubt(&run);
             let next = node.store.next_region(object, behind..run.regions.end);
             run.regions.end = next.await.map_err(|error| node.store_failed(error))?;
             node.marks.compared_by_twin(&run);
@@ -277,6 +279,7 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
                 unconfirmed: node.marks.is_unconfirmed(&run),
                 holes_until: run.regions.end,
                 changing: node.marks.is_changing(&run),
+                in_doubt,
             })
         };
         match summed.await {

@@ -165,12 +165,8 @@ async fn take(
             object,
             regions: regions.clone(),
         };
-        // Of a change that failed somebody else makes the copies equal, and knows which of them counts.
-        if node.marks.is_in_doubt(&run) {
-            return Ok(false);
-        }
         let compared = match settle::settle(node, epoch, &run, manner).await {
-            // A client that sends both copies itself is at it.
+            // A client that sends both copies itself is at it, or a change has failed.
             Err(Unsettled::Unconfirmed) => return Ok(false),
             compared => compared?,
         };

@@ -402,6 +402,10 @@ async fn compare(
     if manner.takes_lost && (theirs.changing || node.marks.is_changing(run)) {
         return Err(Unsettled::Changing);
     }
+    // Of a change that failed somebody else makes the copies equal, and knows which of them counts.
+    if manner.takes_lost && (theirs.in_doubt || node.marks.is_in_doubt(run)) {
+        return Err(Unsettled::Unconfirmed);
+    }
     let mut compared = Compared {
         bytes: ours.checksums.len().max(theirs.checksums.len()) as u64 * BLOCK_BYTES,
         differed: false,

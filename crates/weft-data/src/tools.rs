@@ -47,6 +47,7 @@ fn on_checksums(node: &Rc<Node>, request: Request) {
                     unconfirmed: false,
                     holes_until: 0,
                     changing: false,
+                    in_doubt: false,
                 };
                 request
                     .replier
