@@ -14,6 +14,7 @@ use crate::turns::GivenBack;
 use crate::types::{Attr, Cred, Errno, Invalidator, Known, Result};
 use crate::unstable::Unstable;
 use crate::writeback::Writeback;
+use futures_util::FutureExt;
 use rangemap::RangeSet;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -214,9 +215,13 @@ impl Core {
         Duration::from_millis(self.settings.patience_ms)
     }
 
-    /// `future`, or EIO when the patience is over.
-    pub async fn patiently<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
-        self.within(self.patience(), future).await
+    /// `future`, or EIO when the patience is over. It is what waits, mostly, and is kept in a box: each layer that
+    /// passes a future on holds it once more, and every call of an application would carry all that.
+    pub fn patiently<'a, T: 'a>(
+        &'a self,
+        future: impl Future<Output = Result<T>> + 'a,
+    ) -> impl Future<Output = Result<T>> + 'a {
+        self.within(self.patience(), future.boxed_local())
     }
 
     /// `future`, or EIO when it takes longer.

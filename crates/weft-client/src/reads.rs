@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::pairs::{Object, Pair, Pairs, Trouble};
 use crate::types::Errno;
 use bytes::Bytes;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, LocalBoxFuture, select};
 use futures_util::{FutureExt, select_biased};
 use std::pin::pin;
 use std::rc::Rc;
@@ -132,7 +132,7 @@ impl Pairs {
             }
             Ok(got)
         };
-        self.patiently(&pair, attempt).await
+        self.patiently(&pair, attempt.boxed_local()).await
     }
 
     /// An attempt, or EIO when the pair has been in trouble for the whole patience: one that is slow, and
@@ -140,7 +140,7 @@ impl Pairs {
     async fn patiently<T>(
         &self,
         pair: &Pair,
-        attempt: impl Future<Output = Result<T, Errno>>,
+        mut attempt: LocalBoxFuture<'_, Result<T, Errno>>,
     ) -> Result<T, Errno> {
         let over = async {
             loop {
@@ -150,7 +150,7 @@ impl Pairs {
                 }
             }
         };
-        match select(pin!(attempt), pin!(over)).await {
+        match select(&mut attempt, pin!(over)).await {
             Either::Left((result, _)) => result,
             Either::Right(((), _)) => Err(Errno(libc::EIO)),
         }
@@ -291,6 +291,6 @@ impl Pairs {
                     .await?;
             }
         };
-        self.patiently(&pair, attempt).await
+        self.patiently(&pair, attempt.boxed_local()).await
     }
 }

@@ -36,7 +36,7 @@ impl Core {
         if known.attr.shards == 0 {
             return Ok((node, known));
         }
-        Box::pin(self.patiently(self.known_whole(ino))).await
+        self.patiently(self.known_whole(ino)).await
     }
 
     async fn known_whole(self: &Rc<Self>, ino: u64) -> Result<(Rc<Node>, Known)> {
