@@ -5,6 +5,9 @@
 //! from there. What was never written is at neither. Reads come here that go past the end of an object, which
 //! few do (a client cuts at the end of the file), and each object is asked about once for each length that it has;
 //! a scrub asks about all objects.
+//!
+//! A change that was done at one member only makes the copies of two lengths as well. Who was to do it knows: while it
+//! goes on it comes first, and where it has failed its regions are in doubt, and nothing is taken here.
 
 use crate::link::TwinError;
 use crate::server::{Node, from_name};

@@ -48,7 +48,8 @@ pub(crate) enum Unsettled {
     Again,
     /// A change that has given way has made one copy, and is to make the other one first.
     Changing,
-    /// A client that sends both copies itself is at it.
+    /// A client that sends both copies itself is at it; or, for what is taken from the twin, a change has failed there
+    /// or here, and somebody else makes the copies equal.
     Unconfirmed,
 }
 
