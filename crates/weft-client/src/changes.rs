@@ -17,17 +17,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use weft_env::Mono;
+use weft_env::{Env, Mono};
 use weft_rpc::Payload;
 use weft_types::Member;
 use weft_wire::Rpc;
 use weft_wire::proto::{
-    Confirmed, Extent, PairEpoch, Protocol, ShapeReply, ShapeRequest, SyncReply, SyncRequest,
-    WriteReply, WriteRequest,
+    Confirmed, Extent, GivenUp, PairEpoch, Protocol, ShapeReply, ShapeRequest, SyncReply,
+    SyncRequest, WriteReply, WriteRequest,
 };
 
 /// What the members of a pair have to be told of a client's writes waits for the next write, but no
@@ -85,7 +85,7 @@ impl Drop for Unconfirmed<'_> {
 struct Doubt {
     group: u32,
     session: u64,
-    pair: u32,
+    object: Object,
     epoch: u64,
 }
 
@@ -257,6 +257,38 @@ impl Numbers {
         let of_pair = begun.values().filter(|(of, _)| *of == pair);
         of_pair.map(|(_, epoch)| *epoch).min()
     }
+}
+
+/// Says to a member which of a client's changes are on both, until it has heard of the last one that ended.
+async fn confirm(env: Env, core: Weak<Core>, pair: Rc<Pair>, (group, member): (u32, Member)) {
+    let written = pair.written(group);
+    let mut told = 0;
+    loop {
+        env.sleep(CONFIRM_AFTER).await;
+        let Some(core) = core.upgrade() else {
+            return;
+        };
+        let Some(with) = core.sessions.with(group) else {
+            break;
+        };
+        let below = core.pairs.confirmed_below(group);
+        if below != told {
+            let said = Confirmed {
+                session: with.id(),
+                below,
+                given_up: Vec::new(),
+            };
+            if !core.pairs.has_heard(&pair, member, &with, &said).await {
+                continue;
+            }
+        }
+        // What has not ended yet comes here when it does.
+        if below == told || below > written.driven.get() {
+            break;
+        }
+        told = below;
+    }
+    written.confirming[member.index()].set(false);
 }
 
 impl Pairs {
@@ -508,7 +540,7 @@ impl Pairs {
             Either::Right(((), _)) => Err(Undone::InDoubt(Doubt {
                 group: with.group,
                 session,
-                pair: object.pair,
+                object,
                 epoch: pair.epoch(),
             })),
         }
@@ -539,7 +571,7 @@ impl Pairs {
         let mut doubts = self.numbers.doubts.borrow_mut();
         doubts.retain(|number, doubt| {
             let is_over = doubt.group == with.group && doubt.session != with.id();
-            let holds = !is_over && self.pair(doubt.pair).epoch() == doubt.epoch;
+            let holds = !is_over && self.pair(doubt.object.pair).epoch() == doubt.epoch;
             if !holds {
                 let unconfirmed = &self.numbers.unconfirmed;
                 unconfirmed.borrow_mut().remove(&(doubt.group, *number));
@@ -562,34 +594,73 @@ impl Pairs {
     fn confirm_soon(&self, core: &Rc<Core>, pair: &Rc<Pair>, (group, number): (u32, u64)) {
         let written = pair.written(group);
         written.driven.set(written.driven.get().max(number));
-        if written.confirming.replace(true) {
-            return;
-        }
-        let (env, core, pair) = (self.env.clone(), Rc::downgrade(core), pair.clone());
-        self.env.spawn("confirm", async move {
-            let mut told = 0;
-            loop {
-                env.sleep(CONFIRM_AFTER).await;
-                let Some(core) = core.upgrade() else {
-                    return;
-                };
-                let below = core.pairs.confirmed_below(group);
-                // What has not ended yet comes here when it does.
-                if below == told || below > written.driven.get() {
-                    written.confirming.set(false);
-                }
-                if below != told
-                    && let Some(session) = core.sessions.with(group)
-                {
-                    told = below;
-                    let session = session.id();
-                    pair.tell_members(&Confirmed { session, below });
-                }
-                if !written.confirming.get() {
-                    return;
-                }
+        for member in [Member::Zero, Member::One] {
+            if !written.confirming[member.index()].replace(true) {
+                let (core, pair) = (Rc::downgrade(core), pair.clone());
+                let confirming = confirm(self.env.clone(), core, pair, (group, member));
+                self.env.spawn("confirm", confirming);
             }
-        });
+        }
+    }
+
+    /// Says something of a session's changes to a member. True: it has heard it, or need not, for it is out of service (what
+    /// is in its list is compared before it comes back) or the session is over.
+    async fn has_heard(
+        &self,
+        pair: &Pair,
+        member: Member,
+        with: &Session,
+        said: &Confirmed,
+    ) -> bool {
+        let is_over = with.id() != said.session || with.is_closed();
+        if is_over || !pair.serves(member) {
+            return true;
+        }
+        let saying = self.ask(pair, member, said.session, said, Payload::none());
+        saying.await.is_ok()
+    }
+
+    /// Changes of a pair that were given up under a session.
+    pub(super) fn given_up(&self, (pair, session): (u32, u64)) -> Vec<GivenUp> {
+        let doubts = self.numbers.doubts.borrow();
+        let of = doubts
+            .iter()
+            .filter(|(_, doubt)| (doubt.object.pair, doubt.session) == (pair, session));
+        of.map(|(number, doubt)| GivenUp {
+            object: Some(doubt.object.name()),
+            operation: *number,
+        })
+        .collect()
+    }
+
+    /// Nothing of these is on its way any more: the members compare what they have, and wait for no word of them.
+    pub(super) async fn say_given_up(
+        &self,
+        core: &Rc<Core>,
+        pair: &Rc<Pair>,
+        (with, session): (&Session, u64),
+        given_up: Vec<GivenUp>,
+    ) {
+        let Some(last) = given_up.last().map(|last| last.operation) else {
+            return;
+        };
+        let group = with.group;
+        let said = Confirmed {
+            session,
+            below: self.confirmed_below(group),
+            given_up,
+        };
+        for member in [Member::Zero, Member::One] {
+            while !self.has_heard(pair, member, with, &said).await {
+                self.env.sleep(CONFIRM_AFTER).await;
+            }
+        }
+        for GivenUp { operation, .. } in &said.given_up {
+            self.numbers.doubts.borrow_mut().remove(operation);
+            let unconfirmed = &self.numbers.unconfirmed;
+            unconfirmed.borrow_mut().remove(&(group, *operation));
+        }
+        self.confirm_soon(core, pair, (group, last));
     }
 
     /// Writes extents of one object; `parts` are their bytes one after the other. Returns when the

@@ -80,12 +80,15 @@ impl Pairs {
             let pair = pairs.pair(object.pair);
             loop {
                 pairs.late.begin(of);
+                let given_up = pairs.given_up(of);
                 for member in [Member::Zero, Member::One] {
                     pair.leave_connection(member);
                 }
                 for member in [Member::Zero, Member::One] {
                     pairs.heard_anew(&pair, member, (&*with, of)).await;
                 }
+                let under = (&*with, of.1);
+                pairs.say_given_up(&core, &pair, under, given_up).await;
                 if pairs.late.end(of) {
                     return;
                 }

@@ -163,17 +163,6 @@ impl Pair {
         self.members[member.index()].room.set(Some(bytes));
     }
 
-    /// Tells the members that are connected something that wants no answer.
-    pub(super) fn tell_members<R: Rpc>(&self, message: &R) {
-        for link in &self.members {
-            if let Some(connection) = &*link.connection.borrow()
-                && connection.is_open()
-            {
-                connection.notify(message);
-            }
-        }
-    }
-
     /// What may be under way at a member.
     pub(super) fn window(&self, member: Member) -> &Window {
         &self.members[member.index()].window

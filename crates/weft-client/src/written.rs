@@ -11,6 +11,6 @@ pub(crate) struct Written {
     pub announced: Announced,
     /// Highest number of a client-driven change that has ended.
     pub driven: Cell<u64>,
-    /// Somebody sees to it that the members hear that it has.
-    pub confirming: Cell<bool>,
+    /// Somebody sees to it that a member hears that it has.
+    pub confirming: [Cell<bool>; 2],
 }

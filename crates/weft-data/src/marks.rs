@@ -141,6 +141,13 @@ impl Inner {
         }
     }
 
+    /// Nobody will say of this write that it is on both members.
+    fn doubt(&mut self, operation: (u64, u64), awaited: &Unconfirmed) {
+        self.each(awaited.object, &awaited.regions, |entry| {
+            entry.doubtful |= entry.unconfirmed.remove(&operation);
+        });
+    }
+
     /// Regions are equal on both members: what sessions that have ended left there is on both.
     fn forget_ended(&mut self, run: &Run) {
         if self.ended.is_empty() {
@@ -343,9 +350,7 @@ impl Marks {
         let later = inner.unconfirmed.split_off(&(session, u64::MAX));
         let ended = inner.unconfirmed.split_off(&(session, 0));
         for (operation, awaited) in ended {
-            inner.each(awaited.object, &awaited.regions, |entry| {
-                entry.doubtful |= entry.unconfirmed.remove(&operation);
-            });
+            inner.doubt(operation, &awaited);
             let left = awaited.bytes.into_iter().map(|range| Unsure {
                 session,
                 object: awaited.object,
@@ -354,6 +359,14 @@ impl Marks {
             inner.ended.extend(left);
         }
         inner.unconfirmed.extend(later);
+    }
+
+    /// The client does not know what became of this write, nothing of which is on its way any more.
+    pub fn given_up(&self, session: u64, operation: u64) {
+        let inner = &mut *self.0.borrow_mut();
+        if let Some(awaited) = inner.unconfirmed.remove(&(session, operation)) {
+            inner.doubt((session, operation), &awaited);
+        }
     }
 
     /// Sessions that a client's word is waited for.

@@ -164,7 +164,7 @@ async fn beat(node: &Rc<Node>, connection: &Connection) -> CallError {
             }
         }
         // A new state is acknowledged at once by the next beat; so is what woke us.
-        if node.side.borrow().epoch().0 != request.epoch {
+        if node.side.borrow().epoch().0 != request.epoch || reply.again {
             continue;
         }
         let wait = async {

@@ -382,16 +382,34 @@ fn reply_to_write(node: &Node, asker: &Asker, replier: Replier, both: bool) {
 }
 
 /// METHOD 71.
-pub(crate) fn on_confirmed(node: &Node, request: Request) {
-    match request.decode::<proto::Confirmed>() {
-        Ok(message) => {
-            let now = node.now();
-            node.marks
-                .confirmed_below(message.session, message.below, now);
-            node.alone.confirmed_below(message.session, message.below);
-        }
-        Err(failed) => request.replier.fail(failed),
+pub(crate) fn on_confirmed(node: &Rc<Node>, request: Request) {
+    let decoded = request.decode::<proto::Confirmed>().and_then(|message| {
+        let given_up = message.given_up.iter();
+        let given_up = given_up.map(|one| Ok((from_name(one.object)?, one.operation)));
+        let given_up = given_up.collect::<Result<Vec<_>, Failed>>()?;
+        Ok((message.session, message.below, given_up))
+    });
+    let (session, below, given_up) = match decoded {
+        Ok(decoded) => decoded,
+        Err(failed) => return request.replier.fail(failed),
+    };
+    node.marks.confirmed_below(session, below, node.now());
+    node.alone.confirmed_below(session, below);
+    let node = node.clone();
+    let answer = |replier: Replier| replier.send::<proto::Confirmed>(&(), Payload::none());
+    if given_up.is_empty() {
+        return answer(request.replier);
     }
+    node.clone().spawn("changes given up", async move {
+        for (object, operation) in given_up {
+            // It may be in progress still, and holds its bytes then.
+            let all = vec![crate::locks::WHOLE];
+            let held = node.locks.enqueue(object, all, Kind::Read);
+            held.granted().await;
+            node.marks.given_up(session, operation);
+        }
+        answer(request.replier);
+    });
 }
 
 /// METHOD 66.

@@ -148,12 +148,15 @@ struct Registered {
     heard: Now,
     /// When it last said something, whatever else counts in its favour.
     spoke: Now,
-    /// It has beaten since it registered. Until then it may have died on the way here: a registration can be long under
-    /// way, and beats go out one after the other's answer.
-    has_beaten: bool,
+    /// When what it said last was answered.
+    answered: Now,
+    /// It certainly lived then. What it says can be long under way, and it may have died since; but it says nothing more
+    /// before it has the answer to what it said before.
+    lived: Option<Now>,
     /// When it was heard again after it had counted as silent.
     back: Now,
-    twin_lost: bool,
+    /// Since when it says that it cannot reach its twin.
+    accuses: Option<Now>,
     load: u64,
     disk: Disk,
 }
@@ -374,9 +377,10 @@ impl Keeper {
             since: now,
             heard: now,
             spoke: now,
-            has_beaten: false,
+            answered: now,
+            lived: None,
             back,
-            twin_lost: false,
+            accuses: None,
             load: 0,
             disk: registration.disk,
         });
@@ -429,8 +433,9 @@ impl Keeper {
         }
         r.heard = now;
         r.spoke = now;
-        r.has_beaten = true;
-        r.twin_lost = said.twin_lost;
+        r.lived = Some(r.answered);
+        r.answered = now;
+        r.accuses = said.twin_lost.then(|| r.accuses.unwrap_or(now));
         r.load = said.load;
         r.disk = said.disk;
         self.note_epoch(member, epoch);
@@ -442,6 +447,18 @@ impl Keeper {
             info.right_until = now + self.terms.silence();
         }
         actions
+    }
+
+    /// The member's next word decides who serves: it is to say it as soon as it has the answer to this one. True for one word
+    /// of a member after each thing that happened to its twin.
+    pub fn is_to_speak_again(&self, member: Member, now: Now) -> bool {
+        let may_decide = self.journaling.is_none() && self.phase == Phase::InForce;
+        let since = match self.is_gone(member.twin(), now) {
+            true => Some(self.gone_since(member.twin())),
+            false => self.accused_since(),
+        };
+        let lived = self.registered(member).and_then(|r| r.lived);
+        self.state.mode == Mode::Both && may_decide && since.is_some() && lived < since
     }
 
     /// The member has put the state of this epoch in force (its answer to `SetState`).
@@ -551,7 +568,7 @@ impl Keeper {
                 Some(sole) => self.members[sole.twin().index()].right_until <= now,
                 None => true,
             };
-            if over {
+            if over && !self.went_untold(now) {
                 self.phase = Phase::InForce;
                 for member in MEMBERS {
                     self.made_up_for(member);
@@ -565,18 +582,12 @@ impl Keeper {
             Phase::InForce => self.decide(now),
             // Who is to be told that it is alone may go away first. It was not told: if the other one
             // served beside it until now, that has as much as it.
-            Phase::Waiting { before } => match (self.state.mode.sole(), before) {
-                (Some(sole), Some(before))
-                    if before.mode == Mode::Both
-                        && self.state.mode == Mode::Only(sole)
-                        && self.is_gone(sole, now) =>
-                {
-                    Some((
-                        Mode::Both,
-                        "a member is gone before it was told that it is alone",
-                    ))
-                }
-                (Some(sole), _) if self.is_gone(sole, now) => {
+            Phase::Waiting { .. } => match self.state.mode.sole() {
+                Some(_) if self.went_untold(now) => Some((
+                    Mode::Both,
+                    "a member is gone before it was told that it is alone",
+                )),
+                Some(sole) if self.is_gone(sole, now) => {
                     Some((Mode::Down(sole), "the serving member is gone"))
                 }
                 _ => None,
@@ -599,6 +610,19 @@ impl Keeper {
         }
     }
 
+    /// Who is to be the only one after both served is gone, and has not been told.
+    fn went_untold(&self, now: Now) -> bool {
+        match (&self.phase, self.state.mode) {
+            (
+                Phase::Waiting {
+                    before: Some(before),
+                },
+                Mode::Only(sole),
+            ) => before.mode == Mode::Both && self.is_gone(sole, now),
+            _ => false,
+        }
+    }
+
     fn welcome(&mut self, member: Member, now: Now, actions: &mut Vec<Action>) {
         if self.answer_for(member).is_none() {
             return;
@@ -608,6 +632,7 @@ impl Keeper {
         {
             r.welcomed = true;
             r.heard = now;
+            r.answered = now;
             actions.push(Action::Welcome {
                 member,
                 connection: r.connection,
@@ -622,12 +647,19 @@ impl Keeper {
         !self.is_present(member, now) && self.members[member.index()].right_until <= now
     }
 
-    /// It has said something since its twin was gone, and not by a registration of which nobody knows how old it is.
-    /// Otherwise it may have died first, with a copy that is the lesser one.
+    /// It has lived since its twin was gone. Otherwise it may have died first, with a copy that is the lesser one.
     fn outlives_twin(&self, member: Member) -> bool {
         let gone = self.gone_since(member.twin());
         self.registered(member)
-            .is_some_and(|r| r.has_beaten && r.spoke >= gone)
+            .is_some_and(|r| r.lived >= Some(gone))
+    }
+
+    /// Since when both are registered, and one of them says that it cannot reach the other.
+    fn accused_since(&self) -> Option<Now> {
+        let [zero, one] = MEMBERS.map(|m| self.registered(m));
+        let (zero, one) = (zero?, one?);
+        let accused = [zero.accuses, one.accuses].into_iter().flatten().min();
+        accused.map(|accused| accused.max(zero.since).max(one.since))
     }
 
     /// Until a moment ago it had counted as silent, too: the service may have been cut off from both, and hear the twin
@@ -757,7 +789,6 @@ impl Keeper {
 
     fn decide_both(&self, now: Now) -> Option<(Mode, &'static str)> {
         let restarted = |m: Member| self.registered(m).is_some_and(|r| r.restarted);
-        let accuses = |m: Member| self.registered(m).is_some_and(|r| r.twin_lost);
         match MEMBERS.map(|m| self.is_current(m, now)) {
             [true, true] => {
                 let is_doubtful = |m| restarted(m) || self.has_forgotten(m);
@@ -779,21 +810,21 @@ impl Keeper {
                 if let Some(sounder) = self.sounder() {
                     return Some((Mode::Only(sounder), "a member's disk fails"));
                 }
-                if !MEMBERS.into_iter().any(accuses) {
-                    return None;
-                }
-                // The silent one of the two may be dying, or dead since it accused the other: the one that
-                // speaks is alive.
+                let accused = self.accused_since()?;
+                // The silent one of the two may be dying, or dead since it accused the other: the one that has lived since
+                // then goes on.
                 let fitness = |m| {
                     let registered = self.registered(m);
-                    registered.map(|r| (r.spoke, r.twin_lost, Reverse(r.load)))
+                    registered.map(|r| (r.lived, r.spoke, r.accuses.is_some(), Reverse(r.load)))
                 };
                 let alone = match fitness(Member::One) > fitness(Member::Zero) {
                     true => Member::One,
                     false => Member::Zero,
                 };
                 // Soon either of the two is heard, or the connection of this one ends.
-                let is_alive = self.registered(alone).is_some_and(|r| r.has_beaten);
+                let is_alive = self
+                    .registered(alone)
+                    .is_some_and(|r| r.lived >= Some(accused));
                 is_alive.then_some((Mode::Only(alone), "the members cannot reach each other"))
             }
             [false, false] => None,
@@ -835,7 +866,7 @@ impl Keeper {
         }
         // Whose disk failed in this life does not come back in it, as if nothing were wrong.
         let works = self.disk(m.twin()) == Disk::Works;
-        let linked = |m: Member| self.registered(m).is_some_and(|r| !r.twin_lost);
+        let linked = |m: Member| self.registered(m).is_some_and(|r| r.accuses.is_none());
         (works && self.is_present(m.twin(), now) && linked(m) && linked(m.twin()))
             .then_some((Mode::Recovering(m), "the other member is back"))
     }
@@ -843,7 +874,7 @@ impl Keeper {
     fn decide_recovering(&self, m: Member, now: Now) -> Option<(Mode, &'static str)> {
         let twin = m.twin();
         let twin_here = self.is_current(twin, now);
-        let accuses = |m: Member| self.registered(m).is_some_and(|r| r.twin_lost);
+        let accuses = |m: Member| self.registered(m).is_some_and(|r| r.accuses.is_some());
         let restarted = |m: Member| self.registered(m).is_some_and(|r| r.restarted);
         if !self.is_current(m, now) {
             // It said that both are equal and gave up its unlimited right before it went.

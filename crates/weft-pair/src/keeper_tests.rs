@@ -123,10 +123,27 @@ impl Bed {
     }
 
     fn say(&mut self, member: Member, said: Said) {
+        self.is_heard(member, said);
+        if self.keeper.is_to_speak_again(member, self.now) {
+            self.is_heard(member, said);
+            assert!(!self.keeper.is_to_speak_again(member, self.now));
+        }
+    }
+
+    fn is_heard(&mut self, member: Member, said: Said) {
         let state = self.keeper.state_for(member);
         let epoch = state.map_or(Epoch(0), |state| state.epoch);
         let actions = self.keeper.beat(member, epoch, said, self.now);
         self.run(actions);
+    }
+
+    /// A beat that was long under way: nobody knows whether its sender lives.
+    fn late_beat(&mut self, member: Member) {
+        let said = Said {
+            disk: self.disks[member.index()],
+            ..Said::default()
+        };
+        self.is_heard(member, said);
     }
 
     /// What the member says of its disk from its next beat on.
@@ -533,6 +550,64 @@ fn who_died_while_its_registration_was_under_way_is_not_left_alone() {
     bed.register(ZERO, "s0", true);
     bed.pass(1_000, &[ZERO]);
     assert_eq!(bed.keeper.state.mode, Mode::Only(ZERO));
+}
+
+#[test]
+fn a_beat_that_was_long_under_way_does_not_leave_its_sender_alone() {
+    let mut bed = Bed::both();
+    // Member 0 is cut off, and has no right any more.
+    bed.pass(300, &[ONE]);
+    bed.now += Duration::from_millis(60);
+    bed.late_beat(ONE);
+    assert_eq!(bed.keeper.state.mode, Mode::Both);
+    assert!(bed.keeper.is_to_speak_again(ONE, bed.now));
+    bed.die(ONE);
+    assert_eq!(bed.keeper.state.mode, Mode::Both);
+    bed.pass(400, &[ZERO]);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
+}
+
+#[test]
+fn a_beat_that_was_long_under_way_does_not_prefer_its_sender() {
+    let mut bed = Bed::both();
+    bed.now += Duration::from_millis(40);
+    bed.late_beat(ZERO);
+    bed.now += Duration::from_millis(50);
+    let accuses = Said {
+        twin_lost: true,
+        ..Said::default()
+    };
+    bed.is_heard(ZERO, accuses);
+    assert_eq!(bed.keeper.state.mode, Mode::Both);
+    // Said before the other one found it gone.
+    bed.now += Duration::from_millis(1);
+    bed.late_beat(ONE);
+    assert_eq!(bed.keeper.state.mode, Mode::Both);
+    bed.now += Duration::from_millis(1);
+    bed.is_heard(ZERO, accuses);
+    assert_eq!(bed.keeper.state.mode, Mode::Only(ZERO));
+}
+
+#[test]
+fn who_dies_before_it_can_be_told_that_it_is_alone_is_not_waited_for() {
+    // The last word of member 1 makes it the only one.
+    let mut bed = Bed::both();
+    bed.pass(300, &[ONE]);
+    bed.now += Duration::from_millis(50);
+    bed.late_beat(ONE);
+    let state = bed.keeper.state_for(ONE).unwrap();
+    let said = Said::default();
+    let actions = bed.keeper.beat(ONE, state.epoch, said, bed.now);
+    let [Action::Journal { state: next, .. }] = actions[..] else {
+        panic!("{actions:?}");
+    };
+    assert_eq!(next.mode, Mode::Only(ONE));
+    bed.die(ONE);
+    let actions = bed.keeper.on_journaled(next.epoch, bed.now);
+    bed.run(actions);
+    assert_eq!(bed.mode(), Mode::Both);
+    bed.pass(1_000, &[ZERO]);
+    assert_eq!(bed.mode(), Mode::Only(ZERO));
 }
 
 #[test]

@@ -391,3 +391,50 @@ fn a_client_that_falls_idle_says_that_both_have_what_it_wrote() {
         });
     }
 }
+
+#[test]
+fn a_client_says_it_again_if_its_word_was_lost() {
+    for protocol in [Protocol::ClientSync, Protocol::ClientAsync] {
+        with_stand_ins(1, async |cluster| {
+            let a = client(&cluster, protocol, cluster.settings()).await;
+            let handle = create(&a).await;
+            let store = &cluster.stores[0];
+            store.loses_words.set(true);
+            a.write(handle, 0, pattern(1, 5000), false).await.unwrap();
+            a.fsync(handle, false).await.unwrap();
+            let numbered = store.numbered.get();
+            cluster.env.sleep(Duration::from_millis(500)).await;
+            store.loses_words.set(false);
+            for member in [0, 1] {
+                while store.confirmed[member].get() <= numbered {
+                    cluster.env.sleep(Duration::from_millis(5)).await;
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn members_are_told_of_a_write_that_was_given_up() {
+    with_stand_ins(1, async |cluster| {
+        let settings = Settings {
+            patience_ms: 1_000,
+            ..cluster.settings()
+        };
+        let a = client(&cluster, Protocol::ClientSync, settings).await;
+        let handle = create(&a).await;
+        let store = &cluster.stores[0];
+        // One member has it, and the other one does not answer.
+        store.copies_hang.set(true);
+        a.write(handle, 0, pattern(1, 5000), false).await.unwrap();
+        assert_eq!(a.fsync(handle, false).await, Err(Errno(libc::EIO)));
+        let numbered = store.numbered.get();
+        for member in [0, 1] {
+            while store.confirmed[member].get() <= numbered {
+                cluster.env.sleep(Duration::from_millis(5)).await;
+            }
+            assert!(store.given_up[member].borrow().contains(&numbered));
+        }
+        store.copies_hang.set(false);
+    });
+}

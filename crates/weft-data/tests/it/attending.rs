@@ -348,7 +348,11 @@ fn what_is_back_is_told_to_the_group_that_has_the_slot() {
             for (session, object) in [(SESSION, here), (LIVES, there)] {
                 let below = send(&[&zero, &one], session, object, b"both").await;
                 for connection in [&zero, &one] {
-                    connection.notify(&proto::Confirmed { session, below });
+                    connection.notify(&proto::Confirmed {
+                        session,
+                        below,
+                        given_up: Vec::new(),
+                    });
                 }
                 bed.env.sleep(Duration::from_millis(30)).await;
                 send(&[&zero], session, object, b"alone").await;

@@ -42,6 +42,7 @@ async fn confirm(bed: &Bed, to: &[&Connection]) {
         connection.notify(&proto::Confirmed {
             session: SESSION,
             below: next,
+            given_up: Vec::new(),
         });
     }
     bed.env.sleep(Duration::from_millis(30)).await;

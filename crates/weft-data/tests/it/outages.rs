@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_objects::Store;
 use weft_pair::Mode;
-use weft_rpc::CallError;
+use weft_rpc::{CallError, Payload};
 use weft_wire::Failed;
 use weft_wire::proto::{self, Protocol};
 
@@ -351,6 +351,7 @@ fn what_a_client_goes_on_with_counts_until_it_says_that_both_have_it() {
                 connection.notify(&proto::Confirmed {
                     session: SESSION,
                     below: u64::MAX,
+                    given_up: Vec::new(),
                 });
             }
             for member in [ZERO, ONE] {
@@ -359,6 +360,41 @@ fn what_a_client_goes_on_with_counts_until_it_says_that_both_have_it() {
                 }
             }
         }
+        bed.assert_equal().await;
+    });
+}
+
+#[test]
+fn a_write_that_its_client_gave_up_is_compared() {
+    run(|env| async move {
+        let mut bed = Bed::start(env).await;
+        bed.protocol = Protocol::ClientSync;
+        let zero = bed.connect(ZERO).await;
+        bed.write(&zero, object(1), 0, b"one copy").await.unwrap();
+        let settle = proto::FenceRequest {
+            objects: vec![name(object(1))],
+            ..Default::default()
+        };
+        let waits = bed.meta.order(ZERO, &settle).await.unwrap_err();
+        let CallError::Failed(Failed::Unavailable(why)) = waits else {
+            panic!("{waits:?}");
+        };
+        assert_eq!(why, "a client's copies are on their way");
+        let operation = bed.write_request(SESSION, object(1), 0, 1).operation - 1;
+        let given_up = proto::Confirmed {
+            session: SESSION,
+            below: 0,
+            given_up: vec![proto::GivenUp {
+                object: Some(name(object(1))),
+                operation,
+            }],
+        };
+        for member in [ZERO, ONE] {
+            let connection = bed.connect(member).await;
+            connection.call(&given_up, Payload::none()).await.unwrap();
+        }
+        let lengths = bed.meta.order(ZERO, &settle).await.unwrap().lengths;
+        assert_eq!(lengths, [8]);
         bed.assert_equal().await;
     });
 }

@@ -491,7 +491,8 @@ pub(crate) fn on_beat(
     };
     let actions = keeper.beat(member, epoch, said, since(now));
     let state = keeper.state_for(member).map(|state| state.to_proto());
-    replier.send::<BeatRequest>(&BeatReply { state }, Payload::none());
+    let again = keeper.is_to_speak_again(member, since(now));
+    replier.send::<BeatRequest>(&BeatReply { state, again }, Payload::none());
     if let Some(link) = core.pairs.links.get_mut(&number) {
         link.report = report;
         link.heard = now;

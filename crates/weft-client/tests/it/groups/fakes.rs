@@ -796,6 +796,7 @@ impl Data {
                 let mut all = self.confirmed.borrow_mut();
                 let known = all.entry(confirmed.session).or_default();
                 *known = confirmed.below.max(*known);
+                request.replier.send::<Confirmed>(&(), Payload::none());
             }
             other => panic!("method {other}"),
         }

@@ -68,6 +68,10 @@ pub struct Store {
     /// Highest number of a write, and below which the client has said that both have all, by member.
     pub numbered: Cell<u64>,
     pub confirmed: [Cell<u64>; 2],
+    /// Of which the client has said that it does not know what became of them, by member.
+    pub given_up: [RefCell<BTreeSet<u64>>; 2],
+    /// What the client says of its writes is lost on its way, with the connection.
+    pub loses_words: Cell<bool>,
     /// Every write takes this long.
     pub write_delay: Cell<Duration>,
     /// Room for more, as it is told.
@@ -436,7 +440,13 @@ fn on_request(
         }
         Confirmed::METHOD => {
             let confirmed: Confirmed = request.decode().unwrap();
+            if store.loses_words.get() {
+                return connection.close("cut");
+            }
             store.confirmed[me as usize].set(confirmed.below);
+            let given_up = confirmed.given_up.iter().map(|one| one.operation);
+            store.given_up[me as usize].borrow_mut().extend(given_up);
+            request.replier.send::<Confirmed>(&(), Payload::none());
         }
         other => request
             .replier

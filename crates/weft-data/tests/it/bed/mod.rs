@@ -223,7 +223,8 @@ impl Meta {
                 let actions = self.keeper.borrow_mut().beat(member, epoch, said, now);
                 let state = self.keeper.borrow().state_for(member);
                 let state = state.map(|state| state.to_proto());
-                let reply = proto::BeatReply { state };
+                let again = self.keeper.borrow().is_to_speak_again(member, now);
+                let reply = proto::BeatReply { state, again };
                 request
                     .replier
                     .send::<proto::BeatRequest>(&reply, Payload::none());
