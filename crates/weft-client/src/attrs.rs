@@ -314,7 +314,7 @@ impl Core {
                 let owes = {
                     let mut state = node.state.borrow_mut();
                     let is_busy = state.is_cut() || state.buffer.telling;
-                    let owes = state.buffer.owes() && state.lease.mode() == Mode::Write;
+                    let owes = state.buffer.owes() && state.lease.owes();
                     if !is_busy && !owes {
                         return Ok(Cutting::of(node, &mut state));
                     }

@@ -8,6 +8,7 @@ mod in_doubt;
 mod late;
 mod lock_in_doubt;
 mod onlookers;
+mod shared_cut;
 mod stood_still;
 
 use bytes::Bytes;
