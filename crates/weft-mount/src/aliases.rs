@@ -15,8 +15,8 @@
 //!
 //! No request says where a second pass ends and the thread's next system call begins, which has names of its own that it
 //! took from the kernel. So a pass is good for what is asked in one: a first name that is no directory's, and, if one of
-//! the two is what it was sent back for, the name after it. It ends with a rename's request, and if the thread is seen to
-//! be in another system call.
+//! the two is what it was sent back for, the name after it. It ends with a request for anything but names (`fs.rs`), and if
+//! the thread is seen to be in another system call.
 
 use bytes::Bytes;
 use std::time::Duration;

@@ -115,7 +115,8 @@ impl KernelCache {
         aliases.may_tell((thread, is_renaming), times, ino, name, stands)
     }
 
-    /// A thread asks for no further name in its system call: it was told that one is not there, or it asks for a rename.
+    /// A thread asks for no further name in its system call: it was told that one is not there, or it asks for something
+    /// else.
     pub fn ends_pass(&self, thread: u32) {
         self.aliases.borrow_mut().end_pass(thread);
     }

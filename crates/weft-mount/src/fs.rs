@@ -202,6 +202,9 @@ impl Face {
 
     /// Serves a call and answers it.
     fn start(self: &Rc<Face>, header: Header, call: Call) {
+        if !is_on_the_way_to_names(&call) {
+            self.kernel.ends_pass(header.pid);
+        }
         let (face, hold) = (self.clone(), self.hold_of(&header, &call));
         let pages = hold.as_ref().map(|hold| hold.pages(PAGE));
         let (read, written) = match call {
@@ -432,6 +435,20 @@ impl Face {
             | Call::Unknown(_) => Err(errno::NOT_SERVED),
         }
     }
+}
+
+/// What a system call may ask before it has found all its names. A thread that asks for anything else asks for no further
+/// name in the same one.
+fn is_on_the_way_to_names(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::Lookup { .. }
+            | Call::Getattr { .. }
+            | Call::Access { .. }
+            | Call::Readlink
+            | Call::Getxattr { .. }
+            | Call::Listxattr { .. }
+    )
 }
 
 /// `work` after its first wait; None if it had none.

@@ -196,7 +196,6 @@ impl Face {
         flags: u32,
     ) -> Result<Body> {
         let (client, parent) = (&self.client, header.node);
-        self.kernel.ends_pass(header.pid);
         let flags = rename_flags(flags)?;
         self.as_caller(header, |cred| async move {
             client
