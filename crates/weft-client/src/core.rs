@@ -803,7 +803,9 @@ pub(crate) fn answer_revoke(
         let state = node.state.borrow();
         let ranges = state.lease.ranges();
         RevokeReply {
-            open: node.is_open(),
+            // What was kept for this client by a reign that is over need not be so by the next: closed or not, it is
+            // asked again before the name goes.
+            open: node.is_open() || state.orphan,
             owed,
             kept_write: named(&ranges.write),
             kept_read: named(&ranges.read),
