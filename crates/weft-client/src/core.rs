@@ -803,8 +803,8 @@ pub(crate) fn answer_revoke(
         let state = node.state.borrow();
         let ranges = state.lease.ranges();
         RevokeReply {
-            // What was kept for this client by a reign that is over need not be so by the next: closed or not, it is
-            // asked again before the name goes.
+            // What this client takes for kept may have been so for a reign only that ended before the name went. Whoever
+            // asks keeps it because of this answer.
             open: node.is_open() || state.orphan,
             owed,
             kept_write: named(&ranges.write),
