@@ -126,6 +126,11 @@ impl KernelCache {
         self.aliases.borrow_mut().renamed(ino, from, to);
     }
 
+    /// Others have changed the names of a directory lately.
+    pub fn is_changed_by_others(&self, dir: u64) -> bool {
+        self.listings.borrow().is_contended(dir, self.now())
+    }
+
     /// A page of a directory's listing is to be answered: true if its names may be kept.
     pub fn may_keep_listed(&self, dir: u64) -> bool {
         let now = self.now();

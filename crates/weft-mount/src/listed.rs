@@ -46,13 +46,18 @@ impl Listings {
         self.directories.entry(dir).or_default()
     }
 
+    /// The names of a directory were made void lately.
+    pub fn is_contended(&self, dir: u64, now: Mono) -> bool {
+        let void = self.directories.get(&dir).and_then(|listed| listed.void);
+        void.is_some_and(|void| void + CONTENDED >= now)
+    }
+
     /// A page of a listing is to be answered: true if its names may be kept.
     pub fn may_keep(&mut self, dir: u64, now: Mono) -> bool {
-        let listed = self.note(dir, now);
-        if listed.void.is_some_and(|void| void + CONTENDED >= now) {
+        if self.is_contended(dir, now) {
             return false;
         }
-        listed.answered = Some(now);
+        self.note(dir, now).answered = Some(now);
         true
     }
 

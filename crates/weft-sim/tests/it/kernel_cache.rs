@@ -530,6 +530,47 @@ fn a_rename_that_two_mounts_do_is_done_once() {
     });
 }
 
+/// Who removes files keeps what it has of them, whoever lists their names again and again.
+#[test]
+fn who_lists_names_takes_no_files_from_those_who_remove_them() {
+    under_seeds(|world| async move {
+        let site = Site::new(&world, 2).await;
+        const FILES: u64 = 60;
+        let remover = site.program(0);
+        let root = remover.thread.root();
+        let names = (0..FILES).map(|file| format!("file{file}"));
+        for name in names.clone() {
+            remover.make(&root, &name).await;
+        }
+        site.start(1, |program| async move {
+            let root = program.thread.root();
+            loop {
+                match program.thread.list(&root).await {
+                    Ok(names) if names.is_empty() => return,
+                    Ok(_) => {}
+                    Err(errno) => return program.wrong(format!("list: {errno}")),
+                }
+            }
+        });
+        // The first listing asks what all are like: nobody has changed the directory beside it yet.
+        remover.pause(100_000).await;
+        let of = |mount: usize| site.connected[mount].figures().revocations;
+        let before = [of(0), of(1)];
+        for name in names {
+            remover.remove(&root, &name).await;
+        }
+        let [own, listers] = [of(0) - before[0], of(1) - before[1]];
+        // What the first listing has asked for, and the directory, which is lent again now and then.
+        if own > 0 || listers >= FILES {
+            let what =
+                format!("leases given back: {own} of the remover's, {listers} of the lister's");
+            remover.wrong(what);
+        }
+        site.finish().await;
+        site.verdict()
+    });
+}
+
 /// A name that is replaced all the time is always there.
 async fn a_name_is_replaced(world: World, mounts: usize) -> Result<(), String> {
     let site = Site::new(&world, mounts).await;
