@@ -2,6 +2,7 @@
 
 use crate::access;
 use crate::core::{Core, root_cred};
+use crate::departed::Keeping;
 use crate::held::KeptBack;
 use crate::leases::Mode;
 use crate::node::{Node, NodeState, mark_changed};
@@ -71,6 +72,9 @@ impl Core {
         };
         // Times that are owed and replaced now must not be told again afterwards.
         let owner = self.nodes.get(ino);
+        // A file without a name that was closed here a moment ago is asked about below: the answer does not have what is
+        // owed of it.
+        let _keeping = owner.as_deref().map(Keeping::begin);
         let (reply, link) = self
             .change_at(ino, cred.clone(), op::Op::Setattr(change), true)
             .await?;
@@ -81,7 +85,7 @@ impl Core {
         self.take_leases(&link, &reply.leases, ino);
         let granted = self.granted(&link, &reply.leases, ino);
         let node = self.take_changed(&link, &attr, granted);
-        if let Some(owner) = owner {
+        if let Some(owner) = &owner {
             let mut state = owner.state.borrow_mut();
             if state.lease.mode() == Mode::Write
                 && let Some(own) = &mut state.attr

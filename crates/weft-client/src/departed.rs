@@ -113,11 +113,11 @@ impl Core {
     }
 }
 
-/// A question that has the service keep an inode: it is not let go meanwhile.
-struct Keeping<'a>(&'a Node);
+/// A call that is about an inode: it is not let go meanwhile.
+pub(crate) struct Keeping<'a>(&'a Node);
 
 impl Keeping<'_> {
-    fn begin(node: &Node) -> Keeping<'_> {
+    pub fn begin(node: &Node) -> Keeping<'_> {
         node.keeping.set(node.keeping.get() + 1);
         Keeping(node)
     }

@@ -192,7 +192,7 @@ pub(crate) struct Node {
     pub mappable: Cell<u32>,
     /// Changes under way that may take its last name and have told the server whether it is open.
     pub unlinking: Cell<u32>,
-    /// Questions under way that have the server keep it though it has no name.
+    /// Calls under way that have the server keep it though it has no name, or ask again what it is like.
     pub keeping: Cell<u32>,
     recent: Cell<bool>,
 }

@@ -439,6 +439,35 @@ fn a_file_that_is_opened_and_cut_may_lose_its_last_name_between_the_two_and_is_c
 }
 
 #[test]
+fn a_file_that_may_be_another_groups_is_found_by_its_name_and_cut_then() {
+    let of_another_slot = 1 << 52 | 7;
+    for (ino, may_cross) in [(7, false), (of_another_slot, true)] {
+        let script = Script::new();
+        script.op(1, 0, 10, create("a"), file(ino, 0));
+        let cutting = Op::Create {
+            parent: ROOT,
+            name: "a".into(),
+            mode: 0o644,
+            exclusive: false,
+            truncate: true,
+        };
+        let rename = Op::Rename {
+            parent: ROOT,
+            name: "a".into(),
+            new_parent: ROOT,
+            new_name: "b".into(),
+            no_replace: false,
+            exchange: false,
+        };
+        script.op(1, 40, 50, rename, Reply::Done);
+        script.op(1, 60, 70, write(ino, 0, 64), Reply::Done);
+        script.op(2, 30, 100, cutting, file(ino, 0));
+        script.op(1, 110, 120, lookup("b"), file(ino, 0));
+        assert_eq!(script.verdict().is_ok(), may_cross);
+    }
+}
+
+#[test]
 fn a_write_that_was_refused_does_not_show_that_what_another_had_written_is_safe() {
     let append = |bytes| Op::Write {
         ino: 7,

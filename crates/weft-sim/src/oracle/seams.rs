@@ -6,6 +6,9 @@
 //!   fails, the program is told how far those before it went.
 //! - An open with truncation opens the file and then cuts it: its last name may go between the two. (So it is for a
 //!   client without a kernel.)
+//! - An open that makes a file if there is none, and cuts it if there is one, finds it by its name first. Where name and
+//!   file may be two groups' the name may come to stand for another file before this one is cut. (So it is for any file
+//!   on a mount.)
 //! - A rename looks up its two names one after the other, and refuses by itself what they do not allow.
 //!
 //! [`taken_apart`] makes a record of each step, so that each is judged. Keeps true: a step has its moment within the
@@ -15,6 +18,7 @@ use super::content;
 use super::history::{Kind, LATE, Op, Outcome, Record, Reply};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use weft_types::Ino;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -40,6 +44,7 @@ pub(super) fn taken_apart(mut records: Vec<Record>) -> Vec<Record> {
             Op::Read { .. } if record.by_kernel => read(&records, number),
             Op::Rename { .. } if record.by_kernel => rename(record),
             Op::Open { truncate: true, .. } => open_and_cut(record, number),
+            Op::Create { truncate: true, .. } => find_and_cut(record, number),
             _ => Vec::new(),
         };
         let mut steps = steps.into_iter();
@@ -268,6 +273,46 @@ fn open_and_cut(record: &Record, number: usize) -> Vec<Record> {
         ..record.clone()
     };
     vec![opened, cut]
+}
+
+/// It is found by its name, if that may be another group's, and cut then.
+fn find_and_cut(record: &Record, number: usize) -> Vec<Record> {
+    let (
+        Op::Create {
+            parent,
+            name,
+            mode,
+            exclusive: false,
+            ..
+        },
+        Outcome::Known(Reply::Entry(seen)),
+    ) = (&record.op, &record.outcome)
+    else {
+        return Vec::new();
+    };
+    if Ino(*parent).slot() == Ino(seen.ino).slot() {
+        return Vec::new();
+    }
+    let found = Record {
+        op: Op::Create {
+            parent: *parent,
+            name: name.clone(),
+            mode: *mode,
+            exclusive: false,
+            truncate: false,
+        },
+        outcome: Outcome::Known(Reply::Inode(seen.ino, seen.kind)),
+        ..record.clone()
+    };
+    let cut = Record {
+        op: Op::Truncate {
+            ino: seen.ino,
+            size: 0,
+        },
+        after: Some(number),
+        ..record.clone()
+    };
+    vec![found, cut]
 }
 
 /// What it found of either name, if it refused by itself.

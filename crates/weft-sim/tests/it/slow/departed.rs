@@ -75,3 +75,71 @@ async fn opened_and_removed(world: World) {
     assert_eq!(read.map(|parts| parts.concat()), Ok(content.to_vec()));
     assert!(one.is_orphan(ino), "it is kept from now on");
 }
+
+/// A file without a name is written, closed, and changed by its number, while another that has it open looks at it. What
+/// was owed is told meanwhile, and it is released: the answer to the change is the last news of it.
+#[test]
+fn who_has_closed_what_has_no_name_is_told_what_was_written_there() {
+    let mut told = 0;
+    for seed in 0..SEEDS {
+        let world = World::new(seed);
+        world.set_limit(600 * SECOND);
+        let changed = world
+            .clone()
+            .block_on(async move { closed_and_changed(world, seed).await });
+        told += usize::from(changed);
+    }
+    assert!(told > 0, "it was gone each time");
+}
+
+async fn closed_and_changed(world: World, seed: u64) -> bool {
+    const BYTES: u64 = 65_536;
+    let cluster = cluster(&world, true).await;
+    let (one, other) = (
+        client(&cluster, "one").await,
+        client(&cluster, "other").await,
+    );
+    let (cred, root) = (Cred::default(), one.root());
+    let (ino, handle) = create(&one, b"file", true).await;
+    let flags = OpenFlags {
+        read: true,
+        ..OpenFlags::default()
+    };
+    other.open(&cred, ino, flags).await.unwrap();
+    other.unlink(&cred, root, b"file").await.unwrap();
+    // Whoever wrote before is told nothing by the service that it does not know itself.
+    one.write(handle, 0, Bytes::from_static(b"older"), false)
+        .await
+        .unwrap();
+    one.fsync(handle, false).await.unwrap();
+    one.write(handle, 0, Bytes::from(vec![1; BYTES as usize]), false)
+        .await
+        .unwrap();
+    // The change is made, others look, what is owed is told, and the answer arrives.
+    let pace = Pace {
+        latency: 5_000_000..5_200_000,
+        ..Pace::default()
+    };
+    world.net().set_pace("one", &cluster.meta[0].name(), pace);
+    let looking = async {
+        world.sleep(4 * MS + MS * (seed as u32) / 8).await;
+        other.getattr(ino).await.unwrap();
+    };
+    let changing = async {
+        one.release(handle, None).await.unwrap();
+        let set = SetAttr {
+            mode: Some(0o600),
+            ..SetAttr::default()
+        };
+        one.setattr(&cred, ino, set, None).await
+    };
+    let (changed, ()) = join!(changing, looking);
+    // It may have been released before it was changed.
+    let Ok(known) = changed else { return false };
+    assert_eq!(
+        (known.attr.nlink, known.attr.size),
+        (0, BYTES),
+        "seed {seed}"
+    );
+    true
+}
