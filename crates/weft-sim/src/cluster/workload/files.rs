@@ -25,6 +25,11 @@ fn number(result: Result<u64, Errno>) -> Reply {
     }
 }
 
+/// Of what was to be written some may have been.
+fn leaves_some(errno: Errno) -> bool {
+    matches!(errno.0, libc::EIO | libc::ENOSPC | libc::EDQUOT)
+}
+
 impl Worker {
     pub(super) async fn keep(&mut self, handle: Handle) {
         self.handles.push(handle);
@@ -228,8 +233,20 @@ impl Worker {
             length,
         };
         self.record(op, async |_| {
-            let copied = self.client.copy_range(original, from, id, to, length);
-            number(copied.await)
+            // As programs do: what is left of a copy that was cut short is asked for again, and fails if a step did.
+            let mut done = 0;
+            while done < length {
+                let (from, to) = (from + done, to + done);
+                let copied = self.client.copy_range(original, from, id, to, length - done);
+                match copied.await {
+                    Ok(0) => break,
+                    Ok(count) => done += count,
+                    Err(errno) if done == 0 || leaves_some(errno) => return number(Err(errno)),
+                    // What came of the part that was done is known.
+                    Err(_) => break,
+                }
+            }
+            number(Ok(done))
         })
         .await;
     }
