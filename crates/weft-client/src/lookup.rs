@@ -111,30 +111,26 @@ impl Core {
         }
         let mut tries = 0;
         loop {
-            let ino = match self.look_up(cred, parent, name).await? {
-                Named::Here(found) => return Ok(found),
-                Named::Elsewhere(ino) => ino,
+            let found = match self.look_up(cred, parent, name).await? {
+                Named::Here(found) => Ok(found),
+                Named::Elsewhere(ino) => self.known(ino).await.map(|(_, known)| Found {
+                    entry: Some(known),
+                    // While its group was asked the name may have been asked back.
+                    name_leased: self.keeps_name(parent, name, ino),
+                }),
             };
             // What is kept without a name is not what the name stands for.
-            let known = match self.known(ino).await {
-                Ok((_, known)) if known.attr.nlink == 0 => Err(Errno(libc::ESTALE)),
-                answer => answer,
-            };
-            match known {
-                Ok((_, known)) => {
-                    // While its group was asked the name may have been asked back.
-                    let name_leased = self.keeps_name(parent, name, ino);
-                    return Ok(Found {
-                        entry: Some(known),
-                        name_leased,
-                    });
-                }
+            let found = found.and_then(|found| match &found.entry {
+                Some(known) if known.attr.nlink == 0 => Err(Errno(libc::ESTALE)),
+                _ => Ok(found),
+            });
+            match found {
                 // The name was taken away, or stands for another by now.
                 Err(Errno(libc::ESTALE)) if tries < ELSEWHERE_TRIES => {
                     self.doubt((parent, name));
                     tries += 1;
                 }
-                Err(errno) => return Err(errno),
+                answer => return answer,
             }
         }
     }

@@ -237,7 +237,9 @@ impl Worker {
             let mut done = 0;
             while done < length {
                 let (from, to) = (from + done, to + done);
-                let copied = self.client.copy_range(original, from, id, to, length - done);
+                let copied = self
+                    .client
+                    .copy_range(original, from, id, to, length - done);
                 match copied.await {
                     Ok(0) => break,
                     Ok(count) => done += count,
