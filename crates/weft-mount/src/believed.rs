@@ -127,7 +127,7 @@ impl KernelCache {
     }
 
     /// Others have changed the names of a directory lately.
-    pub fn is_changed_by_others(&self, dir: u64) -> bool {
+    pub fn is_contended(&self, dir: u64) -> bool {
         self.listings.borrow().is_contended(dir, self.now())
     }
 

@@ -246,12 +246,12 @@ impl Face {
         // Linux asks for attributes with the first page of every listing, and with others if the reader has looked at
         // files meanwhile. Who lists a directory that others change wants its names: to ask what its files are like
         // would take them from those who make and remove them.
-        let is_asked = plus && (offset > 0 || !self.kernel.is_changed_by_others(dir));
+        let is_asked = plus && (offset > 0 || !self.kernel.is_contended(dir));
         let entries = self
             .client
             .readdir(HandleId(fh), after, limit / least + 1, is_asked)
             .await?;
-        let keeps_names = plus && self.kernel.may_keep_listed(dir);
+        let keeps_names = is_asked && self.kernel.may_keep_listed(dir);
         let mut out = Out::with_capacity(limit);
         for entry in &entries {
             let (mode, ino) = (mode_of(entry.kind), self.shown(entry.ino));

@@ -14,7 +14,6 @@ use super::lingering::Lingering;
 use super::model::State;
 use super::{origins, parts, seams};
 use std::collections::{BTreeMap, BTreeSet};
-use weft_types::Ino;
 
 /// States looked at for one operation before the check gives up: most take a few dozen.
 const STATES_MAX: usize = 20_000;
@@ -425,7 +424,7 @@ pub fn prepared(records: Vec<Record>) -> Vec<Record> {
 /// A name and the inode that it stands for may be two groups': the attributes are asked for when the name has been
 /// told (docs/protocols/partition.md), as a program does that looks a name up and then looks at what it found.
 fn may_cross(op: &Op, found: u64) -> bool {
-    matches!(op, Op::Lookup { parent, .. } if Ino(*parent).slot() != Ino(found).slot())
+    matches!(op, Op::Lookup { parent, .. } if seams::may_be_apart(*parent, found))
 }
 
 /// It is a copy, whose steps another client may have seen: nothing says that `copy_file_range(2)` is

@@ -275,6 +275,11 @@ fn open_and_cut(record: &Record, number: usize) -> Vec<Record> {
     vec![opened, cut]
 }
 
+/// A name in a directory and the inode that it stands for may be two groups'.
+pub(super) fn may_be_apart(parent: u64, ino: u64) -> bool {
+    Ino(parent).slot() != Ino(ino).slot()
+}
+
 /// It is found by its name, if that may be another group's, and cut then.
 fn find_and_cut(record: &Record, number: usize) -> Vec<Record> {
     let (
@@ -290,7 +295,7 @@ fn find_and_cut(record: &Record, number: usize) -> Vec<Record> {
     else {
         return Vec::new();
     };
-    if Ino(*parent).slot() == Ino(seen.ino).slot() {
+    if !may_be_apart(*parent, seen.ino) {
         return Vec::new();
     }
     let found = Record {
