@@ -181,6 +181,7 @@ pub(crate) async fn settle_refused(node: &Rc<Node>, epoch: Epoch, mut run: Run, 
 
 /// Makes the copies of these bytes of an object alike, which a write was to change that `truth` has refused: what the
 /// other one has done of it is undone. Only these, for what else differs in their region may be on its way to one member.
+/// While the other one is filled from here, what it cannot take now is left to the recovery.
 pub(crate) async fn undo_refused(
     node: &Rc<Node>,
     epoch: Epoch,
@@ -240,6 +241,8 @@ async fn undo_all(
             Err(error) => {
                 // It is in the list, and tried again when it is quiet.
                 tracing::warn!(%object, region, ?error, "a refused write cannot be undone now");
+                let index = u32::try_from(region).unwrap_or(u32::MAX);
+                recover_again(node, Region { object, index }.run());
                 span.start = part.end;
             }
         }
@@ -248,7 +251,8 @@ async fn undo_all(
 }
 
 /// Undoes a refused write in bytes of one region: both copies are made what `truth` has, which is what was there, or a part
-/// of the write. With `holes_count` a hole in either copy, which was there before, counts: this needs no room.
+/// of the write. With `holes_count` a hole in either copy, which was there before, counts: this needs no room. But while the
+/// twin is filled from here its copy says nothing of what was there: what it lacks may have been acknowledged.
 async fn undo(
     node: &Rc<Node>,
     epoch: Epoch,
@@ -270,19 +274,21 @@ async fn undo(
     .run();
     let (ours, theirs) = checksums_of_both(node, epoch, &run).await?;
     let first = u64::from(region) * REGION_BLOCKS;
+    let both_count = node.side.borrow().mode() == Some(Mode::Both);
+    let ours_counts = node.me == truth || !both_count;
     // Of each copy: what is to be a hole, and what comes from the other one.
     let (mut own_holes, mut their_holes) = (Vec::new(), Vec::new());
     let (mut fetched, mut given) = (Vec::new(), Vec::new());
     for block in span.start / BLOCK_BYTES..span.end.div_ceil(BLOCK_BYTES) {
         let at = |sums: &[u32]| sums.get((block - first) as usize).copied().unwrap_or(HOLE);
-        let ours_counts = node.me == truth;
         match (at(&ours.checksums), at(&theirs.checksums)) {
             (a, b) if a == b => {}
+            (BAD, _) if !both_count => {}
             // A write broke off there.
             (BAD, _) => fetched.push(block),
             (_, BAD) => given.push(block),
             (HOLE, _) if ours_counts || holes_count => their_holes.push(block),
-            (_, HOLE) if !ours_counts || holes_count => own_holes.push(block),
+            (_, HOLE) if !ours_counts || holes_count && both_count => own_holes.push(block),
             _ if ours_counts => given.push(block),
             _ => fetched.push(block),
         }
@@ -337,15 +343,19 @@ async fn settle_all(
                     // Not again and again while a disk is full.
                     node.marks.touch(&run.first().run(), node.now());
                 }
-                // A recovery that runs is not over before it has been.
-                if let Some(plan) = &mut *node.plan.borrow_mut() {
-                    plan.add(run.first().run());
-                }
+                recover_again(node, run.first().run());
                 run.regions.start += 1;
             }
         }
     }
     Ok(())
+}
+
+/// A recovery that runs is not over before it has been here.
+pub(crate) fn recover_again(node: &Node, run: Run) {
+    if let Some(plan) = &mut *node.plan.borrow_mut() {
+        plan.add(run);
+    }
 }
 
 /// Settles regions about which nobody came with certainty for a long time.

@@ -870,10 +870,8 @@ async fn conclude(
 /// What the change touched has to be compared (again) by a recovery that runs. At once: the
 /// recovery must not find that nothing is left before it knows.
 fn again(node: &Node, intent: &Intent) {
-    if let Some(plan) = &mut *node.plan.borrow_mut() {
-        for run in intent.runs() {
-            plan.add(run);
-        }
+    for run in intent.runs() {
+        settle::recover_again(node, run);
     }
 }
 

@@ -481,15 +481,19 @@ impl Store {
         check_end(fill.length.unwrap_or(0), 0)?;
         let object = self.0.objects.existing_or_new(id).await?;
         let objects = &self.0.objects;
-        let length = fill.length.unwrap_or(object.length());
+        let end = fill.length.unwrap_or(object.length());
         objects
-            .replace(&object, &fill.blocks, &fill.payload, length)
+            .replace(&object, &fill.blocks, &fill.payload, end)
             .await?;
         let end = object.length().div_ceil(BLOCK_BYTES);
         let holes = &fill.holes[..fill.holes.partition_point(|&block| block < end)];
         objects.punch_list(&object, holes).await?;
-        objects.truncate(&object, length, true).await?;
-        objects.extend(&object, length).await
+        // Without a length it is as long as it is by now: others may be writing behind these blocks.
+        if let Some(length) = fill.length {
+            objects.truncate(&object, length, true).await?;
+            objects.extend(&object, length).await?;
+        }
+        Ok(())
     }
 
     /// Up to `max` objects after `after`, in order, with their lengths.

@@ -422,6 +422,8 @@ struct Story {
     cuts: bool,
     pauses: bool,
     full_disks: bool,
+    /// One member serves and the other is filled from it, and neither has room.
+    no_room: bool,
     disk_errors: bool,
     wipes: bool,
     /// A long object with long holes is changed, too.
@@ -435,6 +437,7 @@ const CALM: Story = Story {
     cuts: false,
     pauses: false,
     full_disks: false,
+    no_room: false,
     disk_errors: false,
     wipes: false,
     stretches: false,
@@ -635,6 +638,7 @@ async fn make_trouble(world: &World, meta: &Meta, stores: &Stores, story: Story)
         (story.disk_errors, 6),
         (story.wipes, 7),
         (story.full_disks && story.kills, 8),
+        (story.no_room, 9),
     ] {
         if wanted {
             kinds.push(kind);
@@ -711,6 +715,25 @@ async fn make_trouble(world: &World, meta: &Meta, stores: &Stores, story: Story)
                 // What it found of its disk stays for the life of the process.
                 node.kill();
                 start_data(world, stores, member);
+            }
+            9 => {
+                let twin = member.twin();
+                world.node(host(twin)).kill();
+                while meta.state().mode != Mode::Only(member) {
+                    world.sleep(Duration::from_millis(20)).await;
+                }
+                // What the twin lacks, and has no room for.
+                world.sleep(Duration::from_millis(rng.below(300))).await;
+                let full = [member, twin].map(|member| world.node(host(member)).disk());
+                for disk in &full {
+                    disk.set_capacity(disk.used() + rng.below(100_000));
+                }
+                start_data(world, stores, twin);
+                world.sleep(Duration::from_millis(rng.below(3000))).await;
+                for disk in &full {
+                    disk.set_capacity(u64::MAX);
+                }
+                wait_for_both(world, meta).await;
             }
             8 => {
                 // The other one comes back, again and again: what is refused is so in every state.
@@ -870,6 +893,20 @@ fn with_full_disks_while_members_recover() {
 }
 
 #[test]
+fn with_no_room_anywhere_while_a_member_is_filled() {
+    for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
+        for seed in seeds(90, 4) {
+            let story = Story {
+                protocol,
+                no_room: true,
+                ..CALM
+            };
+            run(seed, story);
+        }
+    }
+}
+
+#[test]
 fn with_a_long_object_of_long_holes() {
     for protocol in [Protocol::ServerSync, Protocol::ClientSync] {
         for seed in seeds(70, 5) {
@@ -909,6 +946,7 @@ fn with_everything() {
                 cuts: true,
                 pauses: true,
                 full_disks: true,
+                no_room: false,
                 disk_errors: true,
                 wipes: false,
                 stretches: false,

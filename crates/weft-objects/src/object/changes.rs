@@ -384,9 +384,12 @@ impl Objects {
         if length > object.length() {
             self.settle_end(object).await?;
             let end = physical(length);
-            let extended = object.file().set_len(end);
-            self.io("extend", object, extended)?;
-            object.physical.set(end);
+            // Somebody may have made it longer than that meanwhile.
+            if end > object.physical.get() {
+                let extended = object.file().set_len(end);
+                self.io("extend", object, extended)?;
+                object.physical.set(end);
+            }
         }
         Ok(())
     }

@@ -176,6 +176,41 @@ fn a_store_of_another_version_is_refused_by_name() {
 }
 
 #[test]
+fn what_is_filled_without_a_length_cuts_off_nothing_that_is_written_behind_it_meanwhile() {
+    with_dir(|env, dir| async move {
+        let store = open(&env, &dir).await;
+        // Of two groups, so that it takes longer than the write.
+        let blocks = vec![1, 600];
+        let payload = Bytes::from(vec![7; 2 * BLOCK]);
+        for ino in 1..50 {
+            write(&store, object(ino), 600 * BLOCK as u64, &[1; BLOCK]).await;
+            let fill = Fill {
+                blocks: blocks.clone(),
+                payload: payload.clone(),
+                exists: true,
+                ..Fill::default()
+            };
+            let filling = store.fill(object(ino), &fill);
+            let writing = write(
+                &store,
+                object(ino),
+                700 * BLOCK as u64,
+                b"written meanwhile",
+            );
+            let (filled, ()) = futures_util::future::join(filling, writing).await;
+            filled.unwrap();
+            let length = store.length(object(ino)).await.unwrap();
+            assert_eq!(length, 700 * BLOCK as u64 + 17, "object {ino}");
+            let read = store
+                .read(object(ino), 700 * BLOCK as u64, 17)
+                .await
+                .unwrap();
+            assert_eq!(read.concat(), b"written meanwhile", "object {ino}");
+        }
+    });
+}
+
+#[test]
 fn a_format_that_was_interrupted_is_begun_again() {
     with_dir(|env, dir| async move {
         env.create_dir_all(&dir.join("objects/00")).unwrap();

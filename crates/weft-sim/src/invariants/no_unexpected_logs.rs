@@ -90,6 +90,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("an object could not be made stable", DISKS),
     ("cannot undo a failed write", DISKS),
     ("a region cannot be made equal now", DISKS),
+    ("a refused write cannot be undone now", DISKS),
     ("housekeeping of the modified list failed", DISKS),
     ("cannot write the modified list anew", DISKS),
     ("no room in the modified list", DISKS),
