@@ -271,6 +271,9 @@ async fn confirm(env: Env, core: Weak<Core>, pair: Rc<Pair>, (group, member): (u
         let Some(with) = core.sessions.with(group) else {
             break;
         };
+        if with.is_closed() {
+            break;
+        }
         let below = core.pairs.confirmed_below(group);
         if below != told {
             let said = Confirmed {
@@ -282,8 +285,8 @@ async fn confirm(env: Env, core: Weak<Core>, pair: Rc<Pair>, (group, member): (u
                 continue;
             }
         }
-        // What has not ended yet comes here when it does.
-        if below == told || below > written.driven.get() {
+        // One that has not ended yet, perhaps of another pair, may hold back the word of those that have.
+        if below > written.driven.get() {
             break;
         }
         told = below;

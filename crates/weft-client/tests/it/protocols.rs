@@ -415,6 +415,45 @@ fn a_client_says_it_again_if_its_word_was_lost() {
 }
 
 #[test]
+fn a_client_says_it_though_an_older_write_went_on_elsewhere() {
+    // Of two that are written at once, one has the older number.
+    for slow in [0, 1] {
+        with_stand_ins(2, async |cluster| {
+            let a = client(&cluster, Protocol::ClientSync, cluster.settings()).await;
+            let policy = Policy {
+                width: 2,
+                ..a.policy(a.root()).await.unwrap()
+            };
+            a.set_policy(&root(), a.root(), policy).await.unwrap();
+            let handle = create(&a).await;
+            let stores = &cluster.stores;
+            let unit = policy.stripe_unit as usize;
+            stores[slow].copies_hang.set(true);
+            let written = async {
+                a.write(handle, 0, pattern(1, 2 * unit), false)
+                    .await
+                    .unwrap();
+                a.flush(handle, None).await.unwrap();
+            };
+            let goes_on = async {
+                // Longer than it takes to say of the other pair's what there is to say.
+                cluster.env.sleep(Duration::from_millis(500)).await;
+                stores[slow].copies_hang.set(false);
+            };
+            futures_util::future::join(written, goes_on).await;
+            for store in stores {
+                assert!(store.numbered.get() > 0, "nothing was written there");
+                for member in [0, 1] {
+                    while store.confirmed[member].get() <= store.numbered.get() {
+                        cluster.env.sleep(Duration::from_millis(5)).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
 fn members_are_told_of_a_write_that_was_given_up() {
     with_stand_ins(1, async |cluster| {
         let settings = Settings {
