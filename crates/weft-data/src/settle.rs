@@ -283,6 +283,7 @@ async fn undo(
         let at = |sums: &[u32]| sums.get((block - first) as usize).copied().unwrap_or(HOLE);
         match (at(&ours.checksums), at(&theirs.checksums)) {
             (a, b) if a == b => {}
+            // The twin's may be older than what was acknowledged: it stays so until it is written.
             (BAD, _) if !both_count => {}
             // A write broke off there.
             (BAD, _) => fetched.push(block),

@@ -481,9 +481,9 @@ impl Store {
         check_end(fill.length.unwrap_or(0), 0)?;
         let object = self.0.objects.existing_or_new(id).await?;
         let objects = &self.0.objects;
-        let end = fill.length.unwrap_or(object.length());
+        let until = fill.length.unwrap_or(object.length());
         objects
-            .replace(&object, &fill.blocks, &fill.payload, end)
+            .replace(&object, &fill.blocks, &fill.payload, until)
             .await?;
         let end = object.length().div_ceil(BLOCK_BYTES);
         let holes = &fill.holes[..fill.holes.partition_point(|&block| block < end)];

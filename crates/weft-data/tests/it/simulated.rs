@@ -716,25 +716,6 @@ async fn make_trouble(world: &World, meta: &Meta, stores: &Stores, story: Story)
                 node.kill();
                 start_data(world, stores, member);
             }
-            9 => {
-                let twin = member.twin();
-                world.node(host(twin)).kill();
-                while meta.state().mode != Mode::Only(member) {
-                    world.sleep(Duration::from_millis(20)).await;
-                }
-                // What the twin lacks, and has no room for.
-                world.sleep(Duration::from_millis(rng.below(300))).await;
-                let full = [member, twin].map(|member| world.node(host(member)).disk());
-                for disk in &full {
-                    disk.set_capacity(disk.used() + rng.below(100_000));
-                }
-                start_data(world, stores, twin);
-                world.sleep(Duration::from_millis(rng.below(3000))).await;
-                for disk in &full {
-                    disk.set_capacity(u64::MAX);
-                }
-                wait_for_both(world, meta).await;
-            }
             8 => {
                 // The other one comes back, again and again: what is refused is so in every state.
                 let full = node.disk();
@@ -763,6 +744,25 @@ async fn make_trouble(world: &World, meta: &Meta, stores: &Stores, story: Story)
                     world.sleep(Duration::from_millis(rng.below(300))).await;
                 }
                 full.set_capacity(u64::MAX);
+            }
+            9 => {
+                let twin = member.twin();
+                world.node(host(twin)).kill();
+                while meta.state().mode != Mode::Only(member) {
+                    world.sleep(Duration::from_millis(20)).await;
+                }
+                // What the twin lacks, and has no room for.
+                world.sleep(Duration::from_millis(rng.below(300))).await;
+                let full = [member, twin].map(|member| world.node(host(member)).disk());
+                for disk in &full {
+                    disk.set_capacity(disk.used() + rng.below(100_000));
+                }
+                start_data(world, stores, twin);
+                world.sleep(Duration::from_millis(rng.below(3000))).await;
+                for disk in &full {
+                    disk.set_capacity(u64::MAX);
+                }
+                wait_for_both(world, meta).await;
             }
             _ => {
                 wait_for_both(world, meta).await;
