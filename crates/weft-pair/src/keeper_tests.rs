@@ -493,6 +493,13 @@ fn a_pair_that_is_let_in_again_is_made_equal_first() {
     bed.register(ONE, "s1", false);
     assert_eq!(bed.mode(), Mode::Both, "nobody's yet");
     bed.register(ZERO, "s0", false);
+    bed.beat(ZERO, false);
+    assert_eq!(
+        bed.mode(),
+        Mode::Both,
+        "the other one may have served alone until now, and not know that the pair had gone"
+    );
+    bed.pass(100, &[ONE, ZERO]);
     assert_eq!(bed.mode(), Mode::Recovering(ZERO));
     assert!(bed.keeper.state().fill_all);
 }
