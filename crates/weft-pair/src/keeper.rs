@@ -777,11 +777,11 @@ impl Keeper {
             [true, true] if is_first_life => Some((Mode::Both, "a new pair is complete")),
             // What a pair had that was removed has been dropped, but one that lost power then may have
             // some of it again: its copy becomes that of the other. One that served alone when the pair was removed, and
-            // has not heard of that, does so until it is told the first state of the pair's new life: then it beats.
+            // has not heard of that, does so until it is welcomed with a state of the pair's new life. Then it beats.
             [true, true] => {
                 let has_beaten = |m| self.registered(m).is_some_and(|r| r.lived.is_some());
-                let are_told = MEMBERS.into_iter().all(has_beaten);
-                are_told.then_some((Mode::Only(Member::Zero), "a pair has been let in again"))
+                let all_beat = MEMBERS.into_iter().all(has_beaten);
+                all_beat.then_some((Mode::Only(Member::Zero), "a pair has been let in again"))
             }
             [false, false] => None,
             [zero, _] => {
