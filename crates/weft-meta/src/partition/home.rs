@@ -76,6 +76,16 @@ impl Asked {
         }
     }
 
+    /// Something has been done under its number meanwhile, if only to find out whether it will be. This is the answer
+    /// then, and it is not done any more.
+    fn answered(&self, meta: &Meta) -> Option<End> {
+        let core = meta.core.borrow();
+        let (session, operation) = self.key();
+        let reply = core.state.answered(session, operation)?;
+        let newest = core.commits.newest();
+        Some(End::Answer(Box::new(reply), Vec::new(), newest))
+    }
+
     /// Who asked is there still.
     fn is_wanted(&self, core: &Core) -> bool {
         match self.connection {
@@ -245,6 +255,10 @@ impl<'a> Transaction<'a> {
             self.give_up();
             return Ok(End::Alone);
         }
+        if let Some(end) = self.asked.answered(self.meta) {
+            self.give_up();
+            return Ok(end);
+        }
         let (mut plan, mut step) = {
             let core = self.meta.core.borrow();
             if !self.asked.is_wanted(&core) {
@@ -263,7 +277,13 @@ impl<'a> Transaction<'a> {
                     plan.prepared(&replies)?
                 }
                 Step::Walk(from, sought) => plan.walked(self.is_within(from, sought).await?)?,
-                Step::Decide => return self.decide(&plan),
+                Step::Decide => {
+                    if let Some(end) = self.asked.answered(self.meta) {
+                        self.give_up();
+                        return Ok(end);
+                    }
+                    return self.decide(&plan);
+                }
                 Step::Answer(reply) => {
                     self.give_up();
                     let newest = self.meta.core.borrow().commits.newest();

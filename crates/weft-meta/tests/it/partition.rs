@@ -4,7 +4,7 @@ use crate::support::*;
 use std::path::Path;
 use std::time::Duration;
 use weft_env::Env;
-use weft_meta::{Server, Settings, start};
+use weft_meta::{Server, Settings};
 use weft_rpc::Payload;
 use weft_types::{Ino, SLOTS};
 use weft_wire::Failed;
@@ -25,7 +25,7 @@ async fn group(env: &Env, dir: &Path, group: u32) -> Server {
         coordinator: format!("file:{}", dir.join("view").display()),
         ..settings(&dir.join(format!("group-{group}")))
     };
-    start(env.clone(), settings).await.unwrap()
+    begin(env, settings).await
 }
 
 impl Two {
@@ -305,5 +305,49 @@ fn a_group_that_is_away_keeps_nobody_from_what_it_has_no_part_in() {
         two.servers.push(group(&env, &dir, 1).await);
         until(&env, "the rename is done", || renamed.is_finished()).await;
         assert_eq!(two.lookup(ROOT, "a").await, None);
+    });
+}
+
+#[test]
+fn a_change_is_not_done_any_more_once_its_number_is_taken() {
+    run(|env, dir| async move {
+        let mut two = Two::start(&env, &dir).await;
+        let there = two.mkdir_across(ROOT, "d").await;
+        two.of(ROOT).done(symlink(ROOT, "a")).await;
+        two.clients.pop();
+        two.servers.pop().unwrap().stop().await;
+        let waits = two.clients[0].request(rename(ROOT, "a", there, "b"));
+        // What a client sends that wants to know whether a change was done.
+        let lock = FileLock {
+            kind: file_lock::Kind::Unlock as i32,
+            owner: u64::MAX,
+            last: u64::MAX,
+            ..FileLock::default()
+        };
+        let nothing = Op::SetLock(SetLock {
+            ino: ROOT,
+            lock: Some(lock),
+            ..SetLock::default()
+        });
+        let asks = ChangeRequest {
+            operation: waits.operation,
+            ..two.clients[0].request(nothing)
+        };
+        let (connection, env_in) = (two.clients[0].connection.clone(), two.env.clone());
+        let renamed = env_in.spawn("rename", async move {
+            connection.call(&waits, Payload::none()).await.unwrap();
+        });
+        two.env.sleep(Duration::from_millis(100)).await;
+        assert_eq!(errno(&two.clients[0].call(&asks).await.unwrap()), 0);
+        two.servers.push(group(&env, &dir, 1).await);
+        let request = SessionRequest::default();
+        let client = Client::of_group(&env, two.servers[1].address(), 1, request).await;
+        let client = client.unwrap();
+        client.keep_alive();
+        two.clients.push(client);
+        until(&env, "the rename is answered", || renamed.is_finished()).await;
+        assert!(two.lookup(ROOT, "a").await.is_some(), "it was not done");
+        assert_eq!(two.lookup(there, "b").await, None, "nor half of it");
+        two.of(there).done(symlink(there, "b")).await;
     });
 }
