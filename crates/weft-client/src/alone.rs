@@ -27,6 +27,13 @@ impl Core {
         state.lease.may_keep().then(|| state.lease.losses())
     }
 
+    /// The same; while the lease is given back, too.
+    pub fn answers_since(&self, ino: u64) -> Option<u64> {
+        let node = self.nodes.get(ino).filter(|_| self.is_valid(ino))?;
+        let state = node.state.borrow();
+        state.lease.may_answer().then(|| state.lease.losses())
+    }
+
     /// How large a file is that is written alone here, with what the face's own clients keep of it. None: nothing.
     pub async fn size_with_kept(&self, node: &Node) -> Option<u64> {
         let invalidator = self.invalidator.borrow().clone()?;

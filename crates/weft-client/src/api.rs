@@ -699,6 +699,11 @@ impl Client {
         self.0.reads_since(ino)
     }
 
+    /// The same, though it may be giving the lease back: it is not gone before the face has let the inode go.
+    pub fn read_lease_until_gone(&self, ino: u64) -> Option<u64> {
+        self.0.answers_since(ino)
+    }
+
     /// This client alone has a file, though it may be giving it back: nobody else has read or changed it yet.
     pub fn is_alone(&self, ino: u64) -> bool {
         self.0.holds(ino, |lease| lease.mode() == Mode::Write)

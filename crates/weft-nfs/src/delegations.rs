@@ -13,8 +13,8 @@ use crate::v4::State;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, future::join_all};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -34,6 +34,8 @@ const WRITING_BACK: Duration = Duration::from_secs(60);
 const CALL_PATIENCE: Duration = Duration::from_secs(4);
 /// What was asked back is not given out again for so long: somebody else uses it.
 const CONTENDED: Duration = Duration::from_secs(20);
+/// The service notes within milliseconds that a client has a file again, or starts anew; so long others wait for that.
+const NOTED_PATIENCE: Duration = Duration::from_secs(1);
 /// What is left of the gateway's own lease when its clients are asked for what they were given: renewals come every
 /// third of a term of 1.5 s, so one is late by then, and there is time for the question and the answers.
 const LEFT: Duration = Duration::from_millis(700);
@@ -200,6 +202,26 @@ impl Drop for Reclaiming {
     }
 }
 
+/// While this is there, the gateway gives no lease of a file back: a client's having it again is being noted.
+pub(crate) struct Noting {
+    delegations: Rc<Delegations>,
+    ino: u64,
+}
+
+impl Noting {
+    /// It has taken too long: the lease goes all the same.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.delegations.noting.borrow().contains(&self.ino)
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        self.delegations.noting.borrow_mut().remove(&self.ino);
+        self.delegations.noted.notify_waiters();
+    }
+}
+
 /// All of a gateway's.
 pub(crate) struct Delegations {
     env: Env,
@@ -209,6 +231,9 @@ pub(crate) struct Delegations {
     changing: RefCell<BTreeMap<u64, usize>>,
     /// By whom files are being taken up again.
     reclaimed: RefCell<BTreeMap<u64, u64>>,
+    /// See [`Noting`].
+    noting: RefCell<BTreeSet<u64>>,
+    noted: Notify,
     /// Those that count, by file.
     given: RefCell<BTreeMap<u64, Vec<Rc<Delegation>>>>,
     /// Files that were asked for, and when.
@@ -222,6 +247,8 @@ impl Delegations {
             client: Rc::downgrade(client),
             changing: RefCell::default(),
             reclaimed: RefCell::default(),
+            noting: RefCell::default(),
+            noted: Notify::new(),
             given: RefCell::default(),
             asked: RefCell::default(),
         });
@@ -368,6 +395,32 @@ impl Delegations {
             delegations: self.clone(),
             ino,
         })
+    }
+
+    /// That a client has a file again is about to be noted. One client at a time takes it up.
+    pub(crate) fn note(self: &Rc<Self>, ino: u64) -> Noting {
+        self.noting.borrow_mut().insert(ino);
+        Noting {
+            delegations: self.clone(),
+            ino,
+        }
+    }
+
+    /// Returns when nobody's having a file again is being noted, or [`NOTED_PATIENCE`] is over: then it was in vain.
+    async fn once_noted(&self, ino: u64) {
+        let noted = async {
+            loop {
+                let noted = self.noted.notified();
+                if !self.noting.borrow().contains(&ino) {
+                    return;
+                }
+                noted.await;
+            }
+        };
+        if self.env.timeout(NOTED_PATIENCE, noted).await.is_err() {
+            tracing::debug!(ino, "a lease goes that a client was about to have again");
+            self.noting.borrow_mut().remove(&ino);
+        }
     }
 
     /// Nobody but `but` is taking up a file again.
@@ -556,6 +609,7 @@ impl Invalidator for PassedOn {
         self.revoke_lost(ino);
         let (delegations, state) = (self.delegations.clone(), self.state.upgrade());
         async move {
+            delegations.once_noted(ino).await;
             delegations.ask_back(ino, None, Kind::Read).await;
             if let Some(state) = state {
                 state.before_lease_goes(ino).await;
@@ -572,12 +626,17 @@ impl Invalidator for PassedOn {
 
     fn write_back(&self, ino: u64) -> LocalBoxFuture<'static, ()> {
         let delegations = self.delegations.clone();
-        async move { delegations.ask_back(ino, None, Kind::Write).await }.boxed_local()
+        async move {
+            delegations.once_noted(ino).await;
+            delegations.ask_back(ino, None, Kind::Write).await;
+        }
+        .boxed_local()
     }
 
     fn size(&self, ino: u64) -> LocalBoxFuture<'static, Option<u64>> {
         let delegations = self.delegations.clone();
         async move {
+            delegations.once_noted(ino).await;
             let kept = delegations.kept_or_back(ino, None).await;
             kept.filter(|kept| kept.is_changed).map(|kept| kept.size)
         }

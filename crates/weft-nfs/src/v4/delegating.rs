@@ -204,12 +204,18 @@ impl Compound {
         let Some(lease) = shared.client.read_lease(opened.ino) else {
             return Err(nfsstat4::NFS4ERR_DELAY.into());
         };
+        // The lease may be asked back from now on. It is the client's, and the client is asked for it.
+        let noting = shared.delegations.note(opened.ino);
         let keeping = state.keep_file_again(client, opened.ino, kind).await?;
         let known = shared.client.getattr(opened.ino).await?;
-        if !self.covers(opened.ino, kind, lease) {
+        let is_had = !noting.is_over()
+            && shared.client.read_lease_until_gone(opened.ino) == Some(lease)
+            && (kind == Kind::Read || shared.client.is_alone(opened.ino));
+        if !is_had {
             return Err(nfsstat4::NFS4ERR_RECLAIM_CONFLICT.into());
         }
-        let is_used = self.is_used(opened.ino, kind)?;
+        let is_asked = !self.covers(opened.ino, kind, lease);
+        let is_used = is_asked || self.is_used(opened.ino, kind)?;
         let given = self.give((share, kind), opened, keeping, &known.attr)?;
         let given = given.ok_or(nfsstat4::NFS4ERR_RECLAIM_CONFLICT)?;
         if is_used {
