@@ -8,7 +8,8 @@
 //!   client without a kernel.)
 //! - An open that makes a file if there is none, and cuts it if there is one, finds it by its name first. Where name and
 //!   file may be two groups' the name may come to stand for another file before this one is cut. (So it is for any file
-//!   on a mount.)
+//!   on a mount; and for one of which the client holds bytes that a full disk refused, which it must not drop before the
+//!   cut is answered.)
 //! - A rename looks up its two names one after the other, and refuses by itself what they do not allow.
 //!
 //! [`taken_apart`] makes a record of each step, so that each is judged. Keeps true: a step has its moment within the
@@ -44,7 +45,7 @@ pub(super) fn taken_apart(mut records: Vec<Record>) -> Vec<Record> {
             Op::Read { .. } if record.by_kernel => read(&records, number),
             Op::Rename { .. } if record.by_kernel => rename(record),
             Op::Open { truncate: true, .. } => open_and_cut(record, number),
-            Op::Create { truncate: true, .. } => find_and_cut(record, number),
+            Op::Create { truncate: true, .. } => find_and_cut(&records, number),
             _ => Vec::new(),
         };
         let mut steps = steps.into_iter();
@@ -280,8 +281,18 @@ pub(super) fn may_be_apart(parent: u64, ino: u64) -> bool {
     Ino(parent).slot() != Ino(ino).slot()
 }
 
-/// It is found by its name, if that may be another group's, and cut then.
-fn find_and_cut(record: &Record, number: usize) -> Vec<Record> {
+/// The client may hold bytes of a file that it could not write back.
+fn may_hold(records: &[Record], record: &Record, ino: u64) -> bool {
+    let has_written = |it: &Record| {
+        let is_before = it.client == record.client && it.invoked < record.invoked;
+        is_before && matches!(it.op, Op::Write { ino: of, .. } if of == ino)
+    };
+    records.iter().any(has_written)
+}
+
+/// It is found by its name, if that may be another group's, or bytes of it are held, and cut then.
+fn find_and_cut(records: &[Record], number: usize) -> Vec<Record> {
+    let record = &records[number];
     let (
         Op::Create {
             parent,
@@ -295,7 +306,7 @@ fn find_and_cut(record: &Record, number: usize) -> Vec<Record> {
     else {
         return Vec::new();
     };
-    if !may_be_apart(*parent, seen.ino) {
+    if !may_be_apart(*parent, seen.ino) && !may_hold(records, record, seen.ino) {
         return Vec::new();
     }
     let found = Record {
