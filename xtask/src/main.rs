@@ -75,12 +75,28 @@ enum Chore {
         #[arg(long)]
         mounts: bool,
     },
+    /// Makes the mistakes that people make with directories, disks and settings, with real processes, and looks what comes of
+    /// each (crates/weft/tests/it/trial).
+    Trial {
+        /// Only this one: the name of its file.
+        only: Option<String>,
+    },
     /// Writes the types of weft-xdr from the RFCs' definitions.
     Xdr {
         /// Only says whether they are what would be written.
         #[arg(long)]
         check: bool,
     },
+}
+
+/// One after the other: each starts a cluster.
+fn trial(only: Option<&str>) -> run::Outcome {
+    let mistakes = format!("trial::{}", only.unwrap_or_default());
+    let test = ["test", "-p", "weft", "--test", "it", &mistakes];
+    run::step(
+        "trial",
+        run::cargo().args(test).args(["--", "--test-threads", "1"]),
+    )
 }
 
 fn main() -> ExitCode {
@@ -100,6 +116,7 @@ fn main() -> ExitCode {
         } => sim::soak(minutes, groups, members, mounts),
         Chore::Suites(arguments) => suites::suites(&arguments),
         Chore::Testbed(command) => testbed::run(command),
+        Chore::Trial { only } => trial(only.as_deref()),
         Chore::Xdr { check } => xdr::xdr(check),
     };
     match result {

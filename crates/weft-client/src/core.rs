@@ -22,10 +22,10 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use weft_env::Env;
-use weft_rpc::{Connection, Request};
+use weft_rpc::{Connection, Local, Request};
 use weft_wire::proto::{
-    self, Durability, GetInodeRequest, Inode, Lease, LeaseMode, LeaseRangeRequest, LockFreed,
-    OpReply, PairStates, RevokeReply, RevokeRequest, Setattr, SlotMoved, Time, op,
+    self, Durability, GetInodeRequest, Identity, Inode, Lease, LeaseMode, LeaseRangeRequest,
+    LockFreed, OpReply, PairStates, RevokeReply, RevokeRequest, Setattr, SlotMoved, Time, op,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -149,8 +149,9 @@ pub(crate) fn wanted_by(revoke: &RevokeRequest) -> Option<Wanted> {
 
 impl Core {
     pub fn new(env: Env, settings: Settings) -> Rc<Core> {
-        let sessions = Sessions::new(env.clone(), &settings);
-        let pairs = Pairs::new(env.clone(), &settings);
+        let local = Local::new(settings.cluster_id.clone(), Identity::default());
+        let sessions = Sessions::new(env.clone(), &settings, &local);
+        let pairs = Pairs::new(env.clone(), &settings, &local);
         pairs.tell_of_settled(sessions.first().resettled.clone());
         Rc::new(Core {
             sessions,

@@ -14,6 +14,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 use weft_env::{Env, Mono};
 use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Payload, Search};
+use weft_types::NameSpaceId;
 use weft_wire::Failed;
 use weft_wire::proto::{SessionReply, SessionRequest};
 
@@ -83,7 +84,7 @@ impl Session {
     }
 
     /// Who this side is, in a handshake.
-    fn local(&self) -> Local {
+    pub fn local(&self) -> Local {
         let mut local = self.local.clone();
         local.identity.id = self.id.get();
         local
@@ -177,6 +178,9 @@ impl Session {
         self.term.set(term);
         self.generation.set(self.generation.get() + 1);
         if let Some(view) = &reply.view {
+            if let Some(name_space) = NameSpaceId::from_bytes(&view.name_space) {
+                self.local.is_of(name_space);
+            }
             core.learn_view(view);
         }
         let view = reply.view.unwrap_or_default();

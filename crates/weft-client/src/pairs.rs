@@ -251,7 +251,7 @@ fn trouble_of<R: Rpc>(pair: &Pair, member: Member, failed: Failed) -> Trouble {
         Failed::Stale(epoch) => Trouble::Stale(epoch),
         // No data server says who leads a group: there is none at this address.
         Failed::Unavailable(_) | Failed::NotActive { .. } | Failed::Moved { .. } => Trouble::Away,
-        Failed::Refused(why) => {
+        Failed::Refused(why) | Failed::Misplaced(why) => {
             tracing::error!(request = R::NAME, pair = pair.id, %member, why, "refused");
             Trouble::Errno(libc::EIO)
         }
@@ -278,19 +278,17 @@ async fn while_serving<T>(
 }
 
 impl Pairs {
-    pub fn new(env: Env, settings: &crate::Settings) -> Pairs {
+    /// `local` is who the client is.
+    pub fn new(env: Env, settings: &crate::Settings, local: &Local) -> Pairs {
         let incarnation = env.random();
         Pairs {
             env,
-            local: Local {
-                cluster_id: settings.cluster_id.clone(),
-                identity: Identity {
-                    role: identity::Role::Client as i32,
-                    id: 0,
-                    incarnation,
-                    group: 0,
-                },
-            },
+            local: local.with_identity(Identity {
+                role: identity::Role::Client as i32,
+                id: 0,
+                incarnation,
+                group: 0,
+            }),
             patience: Duration::from_millis(settings.patience_ms),
             owed_age: Duration::from_millis(settings.owed_ms),
             pairs: RefCell::default(),

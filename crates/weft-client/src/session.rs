@@ -236,17 +236,14 @@ impl Doubt {
 
 impl Session {
     /// With a group; not connected, and not kept.
-    pub fn new(env: Env, settings: &crate::Settings, group: u32) -> Session {
+    pub fn new(env: Env, settings: &crate::Settings, local: &Local, group: u32) -> Session {
         let incarnation = env.random();
-        let local = Local {
-            cluster_id: settings.cluster_id.clone(),
-            identity: Identity {
-                role: identity::Role::Client as i32,
-                id: 0,
-                incarnation,
-                group,
-            },
-        };
+        let local = local.with_identity(Identity {
+            role: identity::Role::Client as i32,
+            id: 0,
+            incarnation,
+            group,
+        });
         Session {
             env,
             group,
@@ -488,7 +485,7 @@ impl Session {
                 self.fenced(core, link, &why);
                 None
             }
-            Err(CallError::Failed(Failed::Refused(why))) => {
+            Err(CallError::Failed(Failed::Refused(why) | Failed::Misplaced(why))) => {
                 tracing::error!(request = R::NAME, why, "a request was refused");
                 Some(Err(Errno(libc::EIO).into()))
             }

@@ -15,6 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use weft_env::Env;
+use weft_rpc::Local;
 use weft_types::{Ino, SLOTS, Slot};
 use weft_wire::proto::View;
 
@@ -30,9 +31,9 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// The first group's, which is not connected yet.
-    pub fn new(env: Env, settings: &Settings) -> Sessions {
+    pub fn new(env: Env, settings: &Settings, local: &Local) -> Sessions {
         Sessions {
-            first: Rc::new(Session::new(env, settings, FIRST)),
+            first: Rc::new(Session::new(env, settings, local, FIRST)),
             others: RefCell::default(),
             slots: RefCell::default(),
             unclaimed: RefCell::default(),
@@ -153,7 +154,9 @@ impl Core {
     }
 
     fn open_session(self: &Rc<Self>, group: u32) -> Rc<Session> {
-        let session = Rc::new(Session::new(self.env.clone(), &self.settings, group));
+        let local = self.sessions.first.local();
+        let session = Session::new(self.env.clone(), &self.settings, &local, group);
+        let session = Rc::new(session);
         self.pairs.tell_of_settled(session.resettled.clone());
         let sessions = &self.sessions;
         session.learn_members(sessions.slots.borrow().members(group));

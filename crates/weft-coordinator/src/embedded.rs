@@ -32,7 +32,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(2);
 pub type Embedded = ViewKeeper<Files>;
 
 impl Embedded {
-    /// Opens the view in `dir`, or none yet. Any number of processes of one machine may have it open.
+    /// Opens the view in `dir`, or none yet. Any number of processes of one machine may have it open. Nothing is made there
+    /// before somebody writes a view or announces a name: it may not be the right directory.
     ///
     /// # Errors
     /// If the file cannot be read or is no view.
@@ -42,11 +43,6 @@ impl Embedded {
             dir,
             changed: Rc::default(),
         };
-        let unavailable = |Unanswered(why)| CoordinatorError::Unavailable(why);
-        files
-            .env
-            .create_dir_all(&files.path("alive"))
-            .map_err(|error| unavailable(files.failed("alive", &error)))?;
         let keeper = ViewKeeper::new(env, files, Limits::default().answer());
         crate::Coordinator::view(&keeper).await?;
         Ok(keeper)
@@ -69,6 +65,12 @@ impl Files {
 
     fn failed(&self, file: &str, error: &io::Error) -> Unanswered {
         Unanswered(format!("{}: {error}", self.path(file).display()))
+    }
+
+    /// Makes a directory below this one, or this one.
+    fn make(&self, dir: &str) -> Result<(), Unanswered> {
+        let made = self.env.create_dir_all(&self.path(dir));
+        made.map_err(|error| self.failed(dir, &error))
     }
 
     /// Locks a file that others have for short times only.
@@ -109,6 +111,7 @@ impl Files {
     }
 
     async fn replace_record(&self, revision: u64, bytes: Vec<u8>) -> Result<bool, Unanswered> {
+        self.make("")?;
         let lock = loop {
             if let Some(lock) = self.try_lock("view.lock")? {
                 break lock;
@@ -153,11 +156,12 @@ impl Files {
 
     /// Who is announced. A file that nobody has locked is a dead process's: it is removed.
     async fn read_list(&self) -> Result<Announced, Unanswered> {
+        self.make("")?;
         let _lock = self.lock("alive.lock").await?;
-        let items = self
-            .env
-            .read_dir(&self.path("alive"))
-            .map_err(|error| self.failed("alive", &error))?;
+        let items = match self.env.read_dir(&self.path("alive")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            listed => listed.map_err(|error| self.failed("alive", &error))?,
+        };
         let mut announced = Announced::new();
         for item in items {
             let Some(name) = name::unescape(&item.name) else {
@@ -179,6 +183,7 @@ impl Files {
     }
 
     async fn take(&self, name: &str) -> Result<Option<(Lock, u64)>, Unanswered> {
+        self.make("alive")?;
         let _lock = self.lock("alive.lock").await?;
         let file = alive(name);
         let Some(held) = self.try_lock(&file)? else {

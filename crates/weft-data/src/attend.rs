@@ -184,4 +184,7 @@ impl Talk for Attending {
     }
 
     fn end(&self) {}
+
+    // The first group decides where this server is to be.
+    fn misplaced(&self, _why: &str) {}
 }

@@ -6,10 +6,10 @@
 
 use crate::orders;
 use crate::server::Node;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use weft_rpc::{Attempts, CallError, Connection, Local, Payload, Search, Terms};
+use weft_rpc::{Attempts, CallError, Connection, Local, Payload, Search, Strangers, Terms};
 use weft_types::GroupId;
 use weft_wire::proto::Identity;
 use weft_wire::{Failed, Rpc};
@@ -17,7 +17,7 @@ use weft_wire::{Failed, Rpc};
 /// A registration is answered after the rights of a former reign have run out (a third of a second)
 /// and a journal write. A metadata server that loses its power meanwhile says nothing, and the pair
 /// serves nobody until its successor is asked.
-const TERMS: Terms = Terms {
+pub(crate) const TERMS: Terms = Terms {
     pause_max: Duration::from_millis(100),
     answer: [Duration::from_millis(500), Duration::from_secs(2)],
 };
@@ -35,16 +35,24 @@ pub(crate) trait Talk {
 
     /// The connection is about to be closed, if it is not.
     fn end(&self);
+
+    /// The other side says that this server is not to be here.
+    fn misplaced(&self, why: &str);
 }
 
 /// The way to the active of one group.
 pub(crate) struct Contact {
     group: GroupId,
     search: RefCell<Search>,
+    /// Where the search began.
+    first: Vec<String>,
+    strangers: RefCell<Strangers>,
     connection: RefCell<Option<Connection>>,
     /// Why the group refused this server last: one that is not wanted any more asks on, but says so
     /// once.
     refused: RefCell<String>,
+    /// Its active has served this process.
+    has_served: Cell<bool>,
 }
 
 impl Contact {
@@ -52,9 +60,12 @@ impl Contact {
     pub fn new(group: GroupId, addresses: Vec<String>) -> Contact {
         Contact {
             group,
-            search: RefCell::new(Search::new(addresses, TERMS)),
+            search: RefCell::new(Search::new(addresses.clone(), TERMS)),
+            first: addresses,
+            strangers: RefCell::default(),
             connection: RefCell::default(),
             refused: RefCell::default(),
+            has_served: Cell::new(false),
         }
     }
 
@@ -88,7 +99,7 @@ impl Contact {
         let reply = match node.env.timeout(patience, call).await {
             Ok(Ok((reply, _))) => reply,
             Ok(Err(error)) => {
-                if let CallError::Failed(Failed::Refused(why)) = &error
+                if let CallError::Failed(Failed::Refused(why) | Failed::Misplaced(why)) = &error
                     && *self.refused.borrow() != *why
                 {
                     tracing::error!(group = %self.group, why, "the metadata service refuses this server");
@@ -104,6 +115,7 @@ impl Contact {
 
     /// The other side serves; these are the addresses of its group's members, as far as it says.
     pub fn found(&self, node: &Node, connection: &Connection, members: Vec<String>) {
+        self.has_served.set(true);
         let now = node.env.now();
         let search = &mut *self.search.borrow_mut();
         search.connected(connection.peer(), members, now);
@@ -131,13 +143,10 @@ impl<T: Talk> Drop for Kept<'_, T> {
 pub(crate) async fn keep(node: &Rc<Node>, contact: &Contact, talk: &impl Talk) {
     let patience = Duration::from_millis(node.settings.link_patience_ms);
     let mut attempts = Attempts::new(&node.env, patience);
-    let local = Local {
-        cluster_id: node.local.cluster_id.clone(),
-        identity: Identity {
-            group: contact.group.0,
-            ..node.local.identity
-        },
-    };
+    let local = node.local.with_identity(Identity {
+        group: contact.group.0,
+        ..node.local.identity
+    });
     let orders = orders::of_group(node, contact.group);
     loop {
         let step = attempts.step(&contact.search, &local, &orders);
@@ -148,6 +157,10 @@ pub(crate) async fn keep(node: &Rc<Node>, contact: &Contact, talk: &impl Talk) {
             Ok(connection) => connection,
             Err(why) => {
                 tracing::debug!(group = %contact.group, meta = %address, %why, "not connected");
+                let mut strangers = contact.strangers.borrow_mut();
+                if strangers.met(&address, &why, &contact.first) && !contact.has_served.get() {
+                    talk.misplaced(&why.to_string());
+                }
                 continue;
             }
         };
@@ -177,6 +190,9 @@ async fn keep_one(
     let connection = &kept.connection;
     let (group, meta) = (contact.group, connection.peer());
     if let Err(why) = talk.begin(connection).await {
+        if let CallError::Failed(Failed::Misplaced(why)) = &why {
+            talk.misplaced(why);
+        }
         tracing::debug!(%group, meta, %why, "of no use");
         return why;
     }

@@ -9,6 +9,8 @@
 //! | file | what it is about |
 //! |---|---|
 //! | `server.rs` | the server as a whole: its state in force, who is asked what |
+//! | `place.rs` | a place for an empty directory |
+//! | `life.rs` | by what an older copy of the store is known |
 //! | `contact.rs` | the connection to the active of a replica group |
 //! | `registration.rs` | the first group, which decides about the pair: registering, beats |
 //! | `attend.rs` | the other groups |
@@ -35,6 +37,7 @@ mod fence;
 mod forward;
 mod gone;
 mod intake;
+mod life;
 mod link;
 mod listed;
 mod locks;
@@ -43,6 +46,7 @@ mod marks;
 mod metrics;
 mod orders;
 mod owed;
+mod place;
 mod read;
 mod recovery;
 mod registration;

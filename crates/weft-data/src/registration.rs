@@ -6,6 +6,7 @@
 use crate::contact::{self, Contact, Talk};
 use crate::server::Node;
 use crate::{attend, fence};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -81,9 +82,14 @@ impl Talk for Registering<'_> {
     fn end(&self) {
         self.0.side.borrow_mut().disconnected();
     }
+
+    fn misplaced(&self, why: &str) {
+        self.0.misplaced(why);
+    }
 }
 
 async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), CallError> {
+    let identity = node.store.identity();
     let request = RegisterRequest {
         pair: node.pair.0,
         member: node.me.index() as u32,
@@ -94,6 +100,11 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), CallEr
         was_serving: node.registration.before.get(),
         disk: node.disk.health().to_proto().into(),
         forgot: !node.store.is_intact(),
+        name_space: identity
+            .name_space
+            .map_or_else(Bytes::new, |id| Bytes::copy_from_slice(&id.to_bytes())),
+        life: identity.life,
+        offered_life: identity.offered,
     };
     let contact = &node.registration.contact;
     let reply = contact.ask_first(node, connection, &request).await?;
@@ -105,6 +116,7 @@ async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), CallEr
         .map_err(|error| CallError::Lost(format!("no state of a pair: {error}")))?;
     contact.found(node, connection, reply.meta_addresses.clone());
     attend::told(node, &reply);
+    node.told_name_space(&reply.name_space);
     let of = (FIRST_GROUP, node.sessions.borrow().round());
     fence::sessions_told(node, of, reply.fenced_below, reply.live_sessions);
     if reply.beat_ms > 0 {

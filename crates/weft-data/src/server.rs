@@ -13,9 +13,9 @@ use crate::owed::Owed;
 use crate::registration::{self, Registration};
 use crate::sessions::Sessions;
 use crate::settings::Settings;
-use crate::{forward, losses, read, recovery, tools, write};
+use crate::{forward, life, losses, place, read, recovery, tools, write};
 use futures_util::future::{Either, select};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::Path;
@@ -25,11 +25,11 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{Notify, Semaphore};
 use weft_env::{Env, Mono, Task};
-use weft_objects::Store;
+use weft_objects::{Directory, Store};
 use weft_pair::recovery::Plan;
 use weft_pair::{MemberSide, Mode, Now, PairState, Refusal, StoreKey};
 use weft_rpc::{Connection, Handler, Local, Payload};
-use weft_types::{Epoch, Ino, Member, ObjectId, PairId};
+use weft_types::{Epoch, Ino, Member, NameSpaceId, ObjectId, PairId};
 use weft_wire::proto::{self, identity::Role};
 use weft_wire::{Failed, Rpc};
 
@@ -51,6 +51,9 @@ pub enum DataError {
         /// What is wrong.
         why: String,
     },
+    /// The metadata service says that this server is not to run in this directory.
+    #[error("{0}")]
+    Misplaced(String),
     /// The directory cannot be used.
     #[error(transparent)]
     Store(#[from] weft_objects::Error),
@@ -62,6 +65,17 @@ pub enum DataError {
         /// What the operating system said.
         source: std::io::Error,
     },
+}
+
+impl DataError {
+    /// This server is not to run in this directory, however often it is started.
+    pub fn is_refusal(&self) -> bool {
+        use weft_objects::Error::{Locked, Misplaced};
+        matches!(
+            self,
+            DataError::Misplaced(_) | DataError::Store(Locked(_) | Misplaced { .. })
+        )
+    }
 }
 
 /// Everything that the tasks of one server share.
@@ -85,8 +99,8 @@ pub(crate) struct Node {
     under: Cell<(Epoch, bool)>,
     /// The state or the right to serve changed.
     pub changed: Notify,
-    /// Held by whoever writes the pair's epoch to the store.
-    epoch_records: Semaphore,
+    /// Held by whoever changes what the store says of itself.
+    pub store_records: Semaphore,
     pub locks: Locks,
     pub marks: Marks,
     pub owed: Owed,
@@ -106,8 +120,16 @@ pub(crate) struct Node {
     /// Bytes that the twin said it may still take.
     pub twin_room: Cell<u64>,
     connections: RefCell<Vec<Connection>>,
+    misplaced: Rc<Misplaced>,
     stopped: Notify,
     is_stopped: Cell<bool>,
+}
+
+/// That the metadata service does not want this server here; said once.
+#[derive(Default)]
+struct Misplaced {
+    why: OnceCell<String>,
+    said: Notify,
 }
 
 /// Counts a request in progress.
@@ -139,6 +161,32 @@ impl Node {
             if !node.is_stopped.get() {
                 // Either way it is over.
                 let _: Either<_, _> = select(pin!(task), pin!(stopped)).await;
+            }
+        });
+    }
+
+    /// The metadata service says that this server is not to be here.
+    pub fn misplaced(&self, why: &str) {
+        if self.misplaced.why.set(why.to_owned()).is_ok() {
+            self.misplaced.said.notify_waiters();
+        }
+    }
+
+    /// The name space that registered this server. A store of before there were ids notes it.
+    pub fn told_name_space(self: &Rc<Node>, id: &[u8]) {
+        let Some(id) = NameSpaceId::from_bytes(id) else {
+            return;
+        };
+        self.local.is_of(id);
+        if self.store.name_space().is_some() {
+            return;
+        }
+        let node = self.clone();
+        self.spawn("name space record", async move {
+            let _turn = node.store_records.acquire().await;
+            if let Err(error) = node.store.record_name_space(id).await {
+                tracing::warn!(%error, "the name space could not be recorded");
+                node.store_failed(error);
             }
         });
     }
@@ -207,7 +255,7 @@ impl Node {
         self.spawn("epoch record", async move {
             // One after the other, and only the newest: two at once would trip over the same
             // temporary file, or leave the older one.
-            let _turn = node.epoch_records.acquire().await;
+            let _turn = node.store_records.acquire().await;
             if node.side.borrow().state() != Some(state) {
                 return;
             }
@@ -502,6 +550,21 @@ impl Server {
         self.node.side.borrow().is_sole()
     }
 
+    /// Waits until the metadata service says that this server is not to run in this directory; for ever if it does not.
+    /// The process is to end then.
+    pub fn misplaced(&self) -> impl Future<Output = DataError> + 'static {
+        let misplaced = self.node.misplaced.clone();
+        async move {
+            loop {
+                let said = misplaced.said.notified();
+                if let Some(why) = misplaced.why.get() {
+                    return DataError::Misplaced(why.clone());
+                }
+                said.await;
+            }
+        }
+    }
+
     /// The store, for tools and tests.
     pub fn store(&self) -> Store {
         self.node.store.clone()
@@ -557,19 +620,35 @@ fn check(settings: &Settings) -> Result<Member, DataError> {
     Ok(member)
 }
 
-/// Opens the store, listens, and registers with the metadata service for as long as it runs.
+/// Opens the store, listens, and registers with the metadata service for as long as it runs. An empty directory is made a
+/// store once the metadata service has a place for it, however long that takes.
 ///
 /// # Errors
 /// [`DataError`]: the settings, the directory or the address cannot be used.
 pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
     let me = check(&settings)?;
     let pair = PairId(settings.pair);
-    let store = Store::open(env.clone(), &settings.dir, pair, me).await?;
+    let look = || Directory::look(env.clone(), &settings.dir, pair, me);
+    let mut directory = look().await?;
     let incarnation = env.random();
-    let local = Local {
-        cluster_id: settings.cluster_id.clone(),
-        identity: link::identity_of(settings.pair, settings.member, incarnation),
-    };
+    let local = Local::new(
+        settings.cluster_id.clone(),
+        link::identity_of(settings.pair, settings.member, incarnation),
+    );
+    let mut name_space = None;
+    if directory.identity().is_none() {
+        // Nobody may have answered for hours. A disk that was not mounted may be by now.
+        drop(directory);
+        let answer = place::ask(&env, &settings, &local).await;
+        directory = look().await?;
+        if directory.identity().is_none() {
+            name_space = answer?;
+        }
+    }
+    let store = directory.open(name_space).await?;
+    if let Some(name_space) = store.name_space() {
+        local.is_of(name_space);
+    }
     let alone = Alone::new(me, store.was_settled_alone());
     let node = Rc::new(Node {
         side: RefCell::new(MemberSide::new(pair, me, store_key(&store))),
@@ -585,7 +664,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         address: RefCell::default(),
         under: Cell::default(),
         changed: Notify::new(),
-        epoch_records: Semaphore::new(1),
+        store_records: Semaphore::new(1),
         locks: Locks::default(),
         marks: Marks::default(),
         alone,
@@ -602,6 +681,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         report: RefCell::default(),
         twin_room: Cell::default(),
         connections: RefCell::default(),
+        misplaced: Rc::default(),
         stopped: Notify::new(),
         is_stopped: Cell::default(),
         settings,
@@ -639,6 +719,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         })?;
     }
     node.spawn("registration", registration::run(node.clone()));
+    node.spawn("life", life::run(node.clone()));
     node.spawn("link to the twin", link::run(node.clone()));
     node.spawn("modified list", marks::run(node.clone()));
     tracing::info!(%address, %pair, member = %me, "data server listens");

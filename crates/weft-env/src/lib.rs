@@ -76,9 +76,13 @@ pub trait Driver {
     fn lock(&self, _path: &Path) -> io::Result<Lock> {
         Ok(Lock(Box::new(())))
     }
+    /// See [`Env::lock_dir`]; likewise.
+    fn lock_dir(&self, _path: &Path) -> io::Result<Lock> {
+        Ok(Lock(Box::new(())))
+    }
 }
 
-/// A lock on a file that no other process has. Let go when it is dropped or the process ends.
+/// A lock on a file or a directory that no other process has. Let go when it is dropped or the process ends.
 pub struct Lock(#[allow(dead_code)] Box<dyn std::any::Any>);
 
 impl Lock {
@@ -279,13 +283,21 @@ impl Env {
         self.0.sync_dir(path).await
     }
 
-    /// Locks a file, which is made if it is not there, so that a second process that is started on
-    /// the same directory by mistake finds out.
+    /// Locks a file, which is made if it is not there.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if another process has it; else as the operating system's.
     pub fn lock(&self, path: &Path) -> io::Result<Lock> {
         self.0.lock(path)
+    }
+
+    /// Locks a directory itself, so that a second process that is started on it by mistake finds out. Nothing is made in
+    /// it: it may not be the right one.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if it is locked already; else as the operating system's.
+    pub fn lock_dir(&self, path: &Path) -> io::Result<Lock> {
+        self.0.lock_dir(path)
     }
 
     /// Room on the file system that holds `path`.

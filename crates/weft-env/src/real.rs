@@ -215,8 +215,11 @@ impl Driver for RealDriver {
             .create(true)
             .truncate(false)
             .open(path)?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Lock::new(file))
+        locked(file)
+    }
+
+    fn lock_dir(&self, path: &Path) -> io::Result<Lock> {
+        locked(std::fs::File::open(path)?)
     }
 
     fn space(&self, path: &Path) -> io::Result<SpaceReport> {
@@ -226,6 +229,11 @@ impl Driver for RealDriver {
             free: stat.f_bavail * stat.f_frsize,
         })
     }
+}
+
+fn locked(file: std::fs::File) -> io::Result<Lock> {
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+    Ok(Lock::new(file))
 }
 
 /// Runs blocking work on a thread of its own kind.

@@ -378,6 +378,18 @@ impl Engine {
         self.committed
     }
 
+    /// While it leads: how much of what is committed each voter has on its disk.
+    pub fn had(&self) -> Option<BTreeMap<MemberId, Sn>> {
+        let Part::Active(reign) = &self.part else {
+            return None;
+        };
+        let had = |member: &MemberId| {
+            let durable = self.durable_at(reign, *member)?;
+            Some((*member, durable.min(self.committed)))
+        };
+        Some(self.record.voters.iter().filter_map(had).collect())
+    }
+
     /// Handles one event. Answers what is to be done.
     pub fn on(&mut self, now: Now, input: Input) -> Vec<Output> {
         match input {

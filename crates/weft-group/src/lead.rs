@@ -156,7 +156,7 @@ impl Engine {
     }
 
     /// What is on a member's disk of this reign's journal.
-    fn durable_at(&self, reign: &Reign, member: MemberId) -> Option<Sn> {
+    pub(crate) fn durable_at(&self, reign: &Reign, member: MemberId) -> Option<Sn> {
         match member == self.me {
             true => Some(self.durable),
             false => reign.peers.get(&member).map(|peer| peer.durable),

@@ -201,9 +201,10 @@ pub async fn make_dir(env: &Env, dir: &Path) -> Result<(), JournalError> {
 }
 
 pub(crate) fn listed(env: &Env, dir: &Path) -> Result<Vec<String>, JournalError> {
-    let items = env
-        .read_dir(dir)
-        .map_err(|error| JournalError::io(dir, "listing the directory", error))?;
+    let items = match env.read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        listed => listed.map_err(|error| JournalError::io(dir, "listing the directory", error))?,
+    };
     Ok(items
         .into_iter()
         .filter(|item| !item.is_dir)
@@ -220,7 +221,7 @@ pub(crate) fn number(digits: &str) -> Option<Sn> {
         .map(Sn)
 }
 
-/// First sn of each segment, ascending. The journal's directory must be there.
+/// First sn of each segment, ascending. None if there is no journal.
 ///
 /// # Errors
 /// If the directory cannot be listed.

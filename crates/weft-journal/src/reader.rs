@@ -70,9 +70,6 @@ impl Reader {
     /// If the batch after it is not there although there are others, if the journal was to begin anew
     /// after another image, or files cannot be read.
     pub async fn open(env: &Env, location: &Location, after: Sn) -> Result<Reader, JournalError> {
-        let dir = journal_dir(&location.dir);
-        env.create_dir_all(&dir)
-            .map_err(|error| JournalError::io(&dir, "making the directory", error))?;
         if let Some(image) = restart::in_force(env, &location.dir)? {
             return Reader::of_nothing(env, location, after, image);
         }
@@ -107,7 +104,7 @@ impl Reader {
             }
             (None, None) if after.0 > 0 => {
                 return Err(JournalError::Corrupt {
-                    path: dir,
+                    path: journal_dir(&location.dir),
                     offset: 0,
                     what: format!("there is an image of sn {after} but no journal"),
                     advice: "Put the journal back".into(),

@@ -73,10 +73,7 @@ fn main() {
         answered.recv().unwrap()
     };
     real::run(|env| async move {
-        let local = |role: identity::Role| Local {
-            cluster_id: "weft".into(),
-            identity: Identity { role: role as i32, ..Default::default() },
-        };
+        let local = |role: identity::Role| Local::new("weft".into(), Identity { role: role as i32, ..Default::default() });
         // Data servers that register, so that files can be made.
         let mut members = Vec::new();
         for member in 0..2 {

@@ -42,6 +42,7 @@ pub(crate) fn concerned(state: &State, entry: &Entry, inos: &mut Vec<Ino>) -> bo
         Op::RelayoutBegin(_) | Op::RelayoutEnd(_) | Op::GivePolicy(_) => {}
         Op::StartJob(_) | Op::MarkJob(_) | Op::EndJob(_) => {}
         Op::RemovePair(_) | Op::AdmitPair(_) | Op::RetireStore(_) => {}
+        Op::NoteLife(_) | Op::SkipNumbers(_) => {}
         Op::Relayout(op) => inos.push(Ino(op.ino)),
         Op::OpenSession(_) | Op::Receive(_) | Op::Discard(_) | Op::TakeNumbers(_) => {}
         op if crate::checkpoints::is_entry(op) => {}
@@ -99,6 +100,8 @@ fn is_own(op: &Op) -> bool {
             | Op::AdmitPair(_)
             | Op::GivePolicy(_)
             | Op::RetireStore(_)
+            | Op::NoteLife(_)
+            | Op::SkipNumbers(_)
             | Op::Found(_)
             | Op::Prepare(_)
             | Op::Commit(_)

@@ -16,10 +16,10 @@ pub enum MetaError {
     /// The view cannot be had, or another server took the lead.
     #[error(transparent)]
     Coordinator(#[from] CoordinatorError),
-    /// The server is no member of its group any more, or its directory is not the member's: it takes no part, and
-    /// does not by being started again.
+    /// This server is not to run in this directory: another one does, or the directory is not the member's, or the
+    /// server is no member of its group any more. Nothing was changed, and being started again does not help.
     #[error("{0}")]
-    NoMember(String),
+    Refused(String),
     /// What was read makes no sense: an operator must look.
     #[error("{0}")]
     Corrupt(String),

@@ -29,7 +29,7 @@ use weft_coordinator::Coordinator;
 use weft_env::{Env, Task};
 use weft_namespace::State;
 use weft_rpc::{Connection, Payload, Replier, Request};
-use weft_types::{Epoch, FIRST_GROUP, Ino, ROOT_INO, SessionId, Sn};
+use weft_types::{Epoch, FIRST_GROUP, Ino, Operation, ROOT_INO, SessionId, Sn};
 use weft_wire::proto::{self, Batch, Entry, OpReply, View, op};
 use weft_wire::{Failed, Rpc};
 
@@ -205,6 +205,7 @@ impl Meta {
             if is_untouched {
                 meta.begin_name_space(core);
             }
+            meta.skip_lost_numbers(core);
             if core.state.closed().is_none() {
                 partition::finish_decided(&meta, core);
             }
@@ -224,6 +225,24 @@ impl Meta {
         meta.spawn("jobs", crate::jobs::run(meta.clone()));
         checkpoints::begin(&meta);
         Ok(meta)
+    }
+
+    /// Where an operator had a member lead with what it had, numbers that may be given in what is lost are given no more.
+    fn skip_lost_numbers(&self, core: &mut Core) {
+        let group = core
+            .view
+            .groups
+            .iter()
+            .find(|it| it.id == self.settings.group);
+        let forced = group.map_or(0, |group| group.forced);
+        if forced > core.state.skipped_for() {
+            tracing::warn!(
+                epoch = forced,
+                "an operator had a member lead with what it had: numbers go on above those that may be lost"
+            );
+            let skip = proto::SkipNumbers { forced };
+            self.apply_own(core, op::Op::SkipNumbers(skip));
+        }
     }
 
     /// Returns when all that has been applied is committed, or never will be. Nothing new is taken.
@@ -363,6 +382,10 @@ impl Meta {
             proto::ReplaceMemberRequest::METHOD => {
                 dispatch(from, request, crate::pairs::on_replace);
             }
+            proto::RenewLifeRequest::METHOD => {
+                dispatch(from, request, crate::pairs::on_renew);
+            }
+            proto::PlaceRequest::METHOD => dispatch(from, request, crate::pairs::on_place),
             proto::RegisterRequest::METHOD => dispatch(from, request, crate::pairs::on_register),
             proto::BeatRequest::METHOD => dispatch(from, request, crate::pairs::on_beat),
             proto::RecoveredRequest::METHOD => dispatch(from, request, crate::pairs::on_recovered),
@@ -398,6 +421,13 @@ impl Meta {
         entry.lingers = crate::lingering::may_begin(&entry);
         let mut inos: Vec<Ino> = Vec::new();
         let named = crate::changes::concerned(&core.state, &entry, &mut inos);
+        // Else the answer would be that of before, and be taken for this one's.
+        debug_assert!(
+            core.state
+                .answered(SessionId(entry.session), Operation(entry.operation))
+                .is_none(),
+            "a change is looked up before it is done",
+        );
         let reply = core.state.apply(&entry);
         tracing::trace!(?entry, errno = reply.failure_errno, "change");
         if let Some(attr) = &reply.attr {

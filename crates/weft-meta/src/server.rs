@@ -17,10 +17,10 @@ use weft_env::{Env, Lock, Task};
 use weft_group::Steadiness;
 use weft_pair::PairState;
 use weft_rpc::{Connection, Handler, Local, Request};
-use weft_types::{Epoch, ObjectId, PairId, Sn};
+use weft_types::{Epoch, Member as PairMember, ObjectId, PairId, Sn};
 use weft_wire::proto::{
     AdmitMemberRequest, DismissMemberRequest, FetchImageRequest, ForceMemberRequest, GroupMessage,
-    GroupStatusRequest, Identity, identity::Role,
+    GroupStatusRequest, Identity, VacateMemberRequest, identity::Role,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -34,6 +34,7 @@ const LIFE_RETRY: Duration = Duration::from_secs(10);
 /// What the process keeps. See the module.
 struct Host {
     env: Env,
+    local: Local,
     settings: Rc<Settings>,
     coordinator: Rc<dyn Coordinator>,
     metrics: Rc<Metrics>,
@@ -46,11 +47,27 @@ struct Host {
     next_connection: Cell<u64>,
     stopping: Cell<bool>,
     /// Why this server takes no part in its group any more, if that is so.
-    removed: RefCell<Option<String>>,
-    was_removed: Notify,
+    gone: RefCell<Option<Gone>>,
+    is_gone: Notify,
     tasks: RefCell<Vec<Task>>,
     /// On the directory.
     lock: RefCell<Option<Lock>>,
+}
+
+/// Why a server has no part in its group any more, and what to do.
+#[derive(Clone, Debug)]
+pub enum Gone {
+    /// An operator has removed it.
+    Removed(String),
+    /// It is not to run where it was started: as [`MetaError::Refused`].
+    Refused(String),
+}
+
+impl std::fmt::Display for Gone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Gone::Removed(why) | Gone::Refused(why)) = self;
+        f.write_str(why)
+    }
 }
 
 /// A running server.
@@ -68,12 +85,12 @@ pub struct Server {
 /// address cannot be listened on.
 pub async fn start(env: Env, settings: Settings) -> Result<Server, MetaError> {
     settings.check()?;
-    weft_journal::make_dir(&env, &settings.dir).await?;
-    let coordinator: Rc<dyn Coordinator> = match settings.coordinator.as_str() {
-        "" => Rc::new(Embedded::open(&env, settings.dir.clone()).await?),
-        place => Rc::from(weft_coordinator::connect(&env, &settings.cluster_id, place).await?),
-    };
-    start_with(env, settings, coordinator).await
+    let lock = lock_if_there(&env, &settings).await?;
+    if lock.is_none() && settings.coordinator.is_empty() {
+        return Err(group::not_founded(&settings));
+    }
+    let coordinator = coordinator(&env, &settings).await?;
+    begin(env, settings, coordinator, lock).await
 }
 
 /// [`start`] with a coordinator that is there already.
@@ -86,10 +103,44 @@ pub async fn start_with(
     coordinator: Rc<dyn Coordinator>,
 ) -> Result<Server, MetaError> {
     settings.check()?;
-    weft_journal::make_dir(&env, &settings.dir).await?;
-    let lock = lock(&env, &settings)?;
+    let lock = lock_if_there(&env, &settings).await?;
+    begin(env, settings, coordinator, lock).await
+}
+
+/// The coordinator of these settings.
+pub(crate) async fn coordinator(
+    env: &Env,
+    settings: &Settings,
+) -> Result<Rc<dyn Coordinator>, MetaError> {
+    Ok(match settings.coordinator.as_str() {
+        "" => Rc::new(Embedded::open(env, settings.dir.clone()).await?),
+        place => Rc::from(weft_coordinator::connect(env, &settings.cluster_id, place).await?),
+    })
+}
+
+async fn begin(
+    env: Env,
+    settings: Settings,
+    coordinator: Rc<dyn Coordinator>,
+    lock: Option<Lock>,
+) -> Result<Server, MetaError> {
+    let lock = match lock {
+        Some(lock) => lock,
+        // No directory is made for one that is refused.
+        None => {
+            group::check_vacant(&env, &*coordinator, &settings).await?;
+            self::lock(&env, &settings).await?
+        }
+    };
+    let identity = Identity {
+        role: Role::Meta as i32,
+        id: u64::from(settings.member),
+        incarnation: env.random(),
+        group: settings.group,
+    };
     let host = Rc::new(Host {
         env: env.clone(),
+        local: Local::new(settings.cluster_id.clone(), identity),
         settings: Rc::new(settings),
         coordinator,
         metrics: Rc::new(Metrics::new()),
@@ -98,8 +149,8 @@ pub async fn start_with(
         connections: RefCell::default(),
         next_connection: Cell::new(1),
         stopping: Cell::new(false),
-        removed: RefCell::default(),
-        was_removed: Notify::new(),
+        gone: RefCell::default(),
+        is_gone: Notify::new(),
         tasks: RefCell::default(),
         lock: RefCell::new(Some(lock)),
     });
@@ -126,30 +177,30 @@ pub async fn start_with(
     })
 }
 
-/// Keeps a second server, started by mistake, from writing into the same journal.
-fn lock(env: &Env, settings: &Settings) -> Result<Lock, MetaError> {
-    let path = settings.dir.join("lock");
-    env.lock(&path).map_err(|source| MetaError::Io {
-        what: match source.kind() {
-            std::io::ErrorKind::WouldBlock => {
-                format!("another server runs in {}", settings.dir.display())
-            }
-            _ => format!("locking {}", path.display()),
+async fn lock_if_there(env: &Env, settings: &Settings) -> Result<Option<Lock>, MetaError> {
+    match env.read_dir(&settings.dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        _ => lock(env, settings).await.map(Some),
+    }
+}
+
+/// Keeps a second server, started by mistake, from writing into the same journal. The directory is made if it is not there.
+pub(crate) async fn lock(env: &Env, settings: &Settings) -> Result<Lock, MetaError> {
+    let dir = &settings.dir;
+    weft_journal::make_dir(env, dir).await?;
+    env.lock_dir(dir).map_err(|source| match source.kind() {
+        std::io::ErrorKind::WouldBlock => MetaError::Refused(format!(
+            "{}: another server runs in this directory. Give this one a directory of its own, or stop that one first",
+            dir.display()
+        )),
+        _ => MetaError::Io {
+            what: format!("locking {}", dir.display()),
+            source,
         },
-        source,
     })
 }
 
 async fn listen(host: &Rc<Host>) -> Result<String, MetaError> {
-    let local = Local {
-        cluster_id: host.settings.cluster_id.clone(),
-        identity: Identity {
-            role: Role::Meta as i32,
-            id: u64::from(host.settings.member),
-            incarnation: host.env.random(),
-            group: host.settings.group,
-        },
-    };
     let handler: Handler = {
         let host = host.clone();
         Rc::new(move |connection, request| host.on_request(connection, request))
@@ -159,13 +210,18 @@ async fn listen(host: &Rc<Host>) -> Result<String, MetaError> {
         move |connection| host.on_connection(connection)
     };
     let address = host.settings.listen.clone();
-    let (bound, accepting) =
-        weft_rpc::serve_task(&host.env, &address, local, on_connection, handler)
-            .await
-            .map_err(|source| MetaError::Io {
-                what: format!("listening on {address}"),
-                source,
-            })?;
+    let (bound, accepting) = weft_rpc::serve_task(
+        &host.env,
+        &address,
+        host.local.clone(),
+        on_connection,
+        handler,
+    )
+    .await
+    .map_err(|source| MetaError::Io {
+        what: format!("listening on {address}"),
+        source,
+    })?;
     host.tasks.borrow_mut().push(accepting);
     Ok(bound)
 }
@@ -180,7 +236,10 @@ async fn lives(host: Rc<Host>, mut member: Rc<Member>, address: String) {
         host.seen.replace(Some(member.steadiness()));
         drop(member);
         match ended {
-            Ended::Removed => return host.on_removed(&group::removed(&host.settings)),
+            Ended::Removed => {
+                let why = group::removed(&host.settings);
+                return host.end(Gone::Removed(why.to_string()));
+            }
             _ => host.close_connections("this metadata server begins anew"),
         }
         if ended == Ended::Yielded {
@@ -195,7 +254,9 @@ async fn lives(host: Rc<Host>, mut member: Rc<Member>, address: String) {
         member = loop {
             match host.begin_life(&address).await {
                 Ok(member) => break member,
-                Err(error @ MetaError::NoMember(_)) => return host.on_removed(&error),
+                Err(error @ MetaError::Refused(_)) => {
+                    return host.end(Gone::Refused(error.to_string()));
+                }
                 Err(error) => {
                     tracing::error!(%error, "this server takes no part in its group");
                     host.env.sleep(LIFE_RETRY).await;
@@ -217,6 +278,9 @@ impl Host {
             (address, seen),
         )
         .await?;
+        if let Some(name_space) = member.name_space() {
+            self.local.is_of(name_space);
+        }
         self.member.replace(Some(member.clone()));
         // Other members may have been faster.
         let connections: Vec<Connection> = self.connections.borrow().values().cloned().collect();
@@ -268,8 +332,8 @@ impl Host {
         let Some(member) = self.member().filter(|_| !self.stopping.get()) else {
             return request
                 .replier
-                .fail(match (&*self.removed.borrow(), self.stopping.get()) {
-                    (Some(why), _) => Failed::Unavailable(why.clone()),
+                .fail(match (&*self.gone.borrow(), self.stopping.get()) {
+                    (Some(why), _) => Failed::Unavailable(why.to_string()),
                     (None, true) => Failed::Unavailable("the server is stopping".into()),
                     // Between two lives, or before the first: if anybody leads it is another one.
                     (None, false) => Failed::NotActive {
@@ -289,7 +353,8 @@ impl Host {
             }
             AdmitMemberRequest::METHOD
             | DismissMemberRequest::METHOD
-            | ForceMemberRequest::METHOD => group::on_order(&member, request),
+            | ForceMemberRequest::METHOD
+            | VacateMemberRequest::METHOD => group::on_order(&member, request),
             _ => match member.reign() {
                 Some(reign) => {
                     let replier = request.replier.through(member.gate());
@@ -301,11 +366,11 @@ impl Host {
     }
 
     /// The group has this server no more: it answers nobody, and whoever runs it is told.
-    fn on_removed(&self, why: &MetaError) {
-        tracing::warn!("{why}");
-        self.removed.replace(Some(why.to_string()));
-        self.close_connections("this metadata server was removed from its group");
-        self.was_removed.notify_waiters();
+    fn end(&self, gone: Gone) {
+        tracing::warn!("{gone}");
+        self.gone.replace(Some(gone));
+        self.close_connections("this metadata server has no part in its group any more");
+        self.is_gone.notify_waiters();
     }
 
     fn close_connections(&self, why: &str) {
@@ -332,17 +397,17 @@ impl Server {
         self.host.member().is_some_and(|member| member.answers())
     }
 
-    /// Comes to its end when this server is no member of its group any more, which it does not become again; says
-    /// why, and what to do. Its process may end then.
-    pub fn removal(&self) -> impl Future<Output = String> + 'static {
+    /// Comes to its end when this server has no part in its group any more, and does not get it again. Its process may
+    /// end then.
+    pub fn gone(&self) -> impl Future<Output = Gone> + 'static {
         let host = self.host.clone();
         async move {
             loop {
-                let removed = host.was_removed.notified();
-                if let Some(why) = &*host.removed.borrow() {
+                let gone = host.is_gone.notified();
+                if let Some(why) = &*host.gone.borrow() {
                     return why.clone();
                 }
-                removed.await;
+                gone.await;
             }
         }
     }
@@ -408,8 +473,13 @@ impl Server {
     }
 
     /// The pairs that have been drained and are refused since. None as for [`Server::sessions`].
-    pub fn removed_pairs(&self) -> Option<Vec<PairId>> {
-        self.at_rest(|core| core.state.removed_pairs().collect())
+    pub fn removed_pairs(&self) -> Option<Vec<(PairId, Option<PairMember>)>> {
+        self.at_rest(|core| {
+            let removed = core.state.removed_pairs();
+            removed
+                .map(|pair| (pair, core.state.served_last(pair)))
+                .collect()
+        })
     }
 
     /// The newest batch: what the digest speaks of. 0 while another server leads.

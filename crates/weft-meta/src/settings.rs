@@ -27,13 +27,13 @@ pub struct Settings {
     pub cluster_id: String,
     /// The replica group.
     pub group: u32,
-    /// With how many groups the cluster is founded, by whichever server starts first: each gets the same part
-    /// of the name space. Afterwards the coordinator's view says.
+    /// With how many groups `weft init` founds the cluster: each gets the same part of the name space. Afterwards the
+    /// coordinator's view says.
     pub groups: u32,
     /// This server's number among the members of its group, from 1.
     pub member: u32,
-    /// The members that the group has when it is founded, by whichever starts first; this one is among them
-    /// in any case. Later `weft group` says.
+    /// The members that the group begins with, as whichever of them starts first says; that one is among them in any
+    /// case. Later `weft group` says.
     pub members: Vec<u32>,
     /// How the members of the group find out who lives.
     pub group_terms: GroupTerms,

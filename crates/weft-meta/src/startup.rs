@@ -4,24 +4,27 @@ use crate::{MetaError, Settings};
 use std::path::PathBuf;
 use weft_env::Env;
 use weft_group::Shape;
-use weft_journal::{ImageReader, Journal, JournalError, Location, Reader, SyncPolicy, images};
+use weft_journal::{
+    ImageReader, Journal, JournalError, Location, Reader, SyncPolicy, Tail, images,
+};
 use weft_namespace::{Loader, State};
 use weft_types::{Epoch, GroupId, Sn};
 use weft_wire::proto::Batch;
 
-/// What was found, ready to go on.
-pub(crate) struct Started {
+/// What a directory holds.
+pub(crate) struct Found {
     /// With all that the journal holds.
     pub state: State,
     /// As the image says, which is all that is known to be committed.
     pub imaged: State,
-    pub journal: Journal,
     /// Which batches the journal holds after the image.
     pub shape: Shape,
     /// Time of the last entry, in nanoseconds since 1970.
     pub last_time: i128,
     /// Entries since the image that was loaded.
     pub entries_since_image: u64,
+    /// Where the journal goes on.
+    pub tail: Tail,
 }
 
 pub(crate) fn location(settings: &Settings) -> Location {
@@ -47,8 +50,14 @@ pub(crate) fn replay(state: &mut State, batch: &Batch) -> i128 {
     batch.entries.iter().map(nanos).max().unwrap_or_default()
 }
 
-/// Loads image and journal and opens the journal for appending.
-pub(crate) async fn load(env: &Env, settings: &Settings) -> Result<Started, MetaError> {
+/// Opens the journal for appending: from here on the directory is written to.
+pub(crate) async fn open(env: &Env, settings: &Settings, tail: Tail) -> Result<Journal, MetaError> {
+    let journal = Journal::open(env, location(settings), settings.journal.sync, tail);
+    Ok(journal.await?)
+}
+
+/// Loads image and journal. Changes nothing there.
+pub(crate) async fn load(env: &Env, settings: &Settings) -> Result<Found, MetaError> {
     let location = location(settings);
     let (imaged, sn, image_epoch) = newest_image(env, &location).await?;
     let mut state = imaged.clone();
@@ -72,14 +81,13 @@ pub(crate) async fn load(env: &Env, settings: &Settings) -> Result<Started, Meta
     }
     let tail = reader.finish()?;
     tracing::info!(image = %sn, entries, next = %tail.next, "journal read");
-    let journal = Journal::open(env, location, settings.journal.sync, tail).await?;
-    Ok(Started {
+    Ok(Found {
         state,
         imaged,
-        journal,
         shape,
         last_time,
         entries_since_image: entries,
+        tail,
     })
 }
 

@@ -77,15 +77,15 @@ pub async fn run(env: Env, meta: Vec<String>, cluster_id: String, name: String) 
 
 /// Returns when files wait to be moved.
 async fn wait_for_work(env: &Env, search: &RefCell<Search>, cluster_id: &str) {
-    let local = Local {
-        cluster_id: cluster_id.to_owned(),
-        identity: Identity {
+    let local = Local::new(
+        cluster_id.to_owned(),
+        Identity {
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
             group: 0,
         },
-    };
+    );
     let refuse: Handler = Rc::new(|_: &Connection, request: weft_rpc::Request| {
         let refused = Failed::Refused("a mover answers nothing".into());
         request.replier.fail(refused);

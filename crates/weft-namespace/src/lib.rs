@@ -63,7 +63,7 @@ pub use read::{Deletion, SessionSummary, Statistics};
 pub use resolve::Resolved;
 pub use sessions::{REPLIES_MAX, SESSION_NAME_MAX};
 pub use slots::{Attempt, Given, Hashes, Key, Places, slot_of};
-pub use state::{DIRECTORY_LINKS_MAX, LINKS_MAX, State};
+pub use state::{DIRECTORY_LINKS_MAX, LINKS_MAX, Life, State};
 
 use weft_wire::proto::OpReply;
 

@@ -10,7 +10,7 @@ use crate::directory::EffectivePolicy;
 use crate::errno::Errno;
 use crate::inode::{Body, File, Stamp};
 use crate::layouts::{Shape, WIDTH_MAX, choose_pairs, merge_policy, stripe_unit};
-use crate::state::State;
+use crate::state::{Life, State};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -76,6 +76,7 @@ impl State {
     /// The generation of the next copy or content of a file. None: there is none left.
     pub(crate) fn next_generation(&self, ino: Ino, file: &File) -> Option<u32> {
         let given = self.reserved.get(&ino).copied().unwrap_or(0);
+        let given = given.max(self.floors.generation);
         file.generation.max(given).checked_add(1)
     }
 
@@ -196,6 +197,11 @@ impl State {
             .map(|(pair, _)| *pair)
     }
 
+    /// The member that served a removed pair alone at last, or the first one: it has dropped all that was there.
+    pub fn served_last(&self, pair: PairId) -> Option<Member> {
+        Member::from_index(self.removed_pairs.get(&pair)?.serving)
+    }
+
     /// A pair that has been drained and is refused since.
     pub fn is_removed(&self, pair: PairId) -> bool {
         let removed = self.removed_pairs.get(&pair);
@@ -205,6 +211,16 @@ impl State {
     /// The store of this member that was given up for another one, as [`proto::PairState`] names it.
     pub fn retired_store(&self, pair: PairId, member: Member) -> Option<NonZeroU64> {
         self.retired.get(&(pair, member)).copied()
+    }
+
+    /// How far a member's store is known to have come.
+    pub fn life(&self, pair: PairId, member: Member) -> Option<Life> {
+        self.lives.get(&(pair, member)).copied()
+    }
+
+    /// The last reign that an operator had a member begin, and for which numbers were skipped; 0: none.
+    pub fn skipped_for(&self) -> u64 {
+        self.floors.forced
     }
 
     /// Why a drained pair cannot be removed yet, by what names it but files.

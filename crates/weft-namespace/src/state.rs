@@ -44,6 +44,8 @@ pub(crate) struct Trim {
 pub(crate) struct Removed {
     /// Its last: should it be added again, it goes on from there, since its members may remember it.
     pub epoch: Epoch,
+    /// The only one that served at last, or the first. The other one may not have heard what was dropped since.
+    pub serving: u32,
     /// It may be.
     pub is_admitted: bool,
 }
@@ -83,6 +85,9 @@ pub struct State {
     pub(crate) removed_pairs: BTreeMap<PairId, Removed>,
     /// The last store of each member that was given up for another one.
     pub(crate) retired: BTreeMap<(PairId, Member), NonZeroU64>,
+    /// How far the store of each member is known to have come, of drained pairs, too: they may be let in again.
+    pub(crate) lives: BTreeMap<(PairId, Member), Life>,
+    pub(crate) floors: Floors,
     pub(crate) reign: Epoch,
     pub(crate) group: GroupId,
     /// What is not in these is another group's.
@@ -112,6 +117,26 @@ pub struct State {
     pub(crate) splitting: BTreeSet<Ino>,
     /// Derived from the inodes: those that have no name, and nobody who holds them.
     pub(crate) lingering: BTreeSet<Ino>,
+}
+
+/// A store, as [`proto::PairState`] names it, and its life, as [`proto::RenewLifeRequest`] does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Life {
+    /// Which store.
+    pub store: NonZeroU64,
+    /// The number.
+    pub life: u64,
+}
+
+/// What is not given any more: see [`proto::SkipNumbers`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Floors {
+    /// Numbers of inodes below this one, in each slot.
+    pub ino: u64,
+    /// Generations of contents up to this one.
+    pub generation: u32,
+    /// The last reign that an operator had a member begin, and for which numbers were skipped.
+    pub forced: u64,
 }
 
 /// What is counted as it changes, so that `statistics` need not walk.
@@ -188,6 +213,8 @@ impl State {
             last_job: 0,
             removed_pairs: BTreeMap::new(),
             retired: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            floors: Floors::default(),
             reign: Epoch(0),
             group: GroupId(0),
             slots: SlotSet::all(),
@@ -307,6 +334,7 @@ impl State {
     /// The number of a new inode; None if the slot has no numbers left.
     pub(crate) fn next_ino(&self, slot: Slot) -> Option<Ino> {
         let counter = self.counters.get(&slot).copied().unwrap_or(1);
+        let counter = counter.max(self.floors.ino);
         (counter < 1 << INO_COUNTER_BITS).then(|| Ino::new(slot, counter))
     }
 

@@ -30,6 +30,20 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
+    /// Another process has the directory's store open.
+    #[error(
+        "{}: another server runs in this directory. Give this one a directory of its own, or stop that one first",
+        .0.display()
+    )]
+    Locked(PathBuf),
+    /// The directory is not that of this server. Nothing was changed.
+    #[error("{}: {reason}", path.display())]
+    Misplaced {
+        /// The directory.
+        path: PathBuf,
+        /// What was found, what was expected, and what to do.
+        reason: String,
+    },
     /// The directory or a file in it is not what this version of Weft wrote. An operator must look.
     #[error("{}: {reason}", path.display())]
     Format {
@@ -118,7 +132,10 @@ impl Error {
     /// The Linux errno that an application is to see.
     pub fn errno(&self) -> i32 {
         match self {
-            Error::BadBlocks { .. } | Error::Format { .. } => libc::EIO,
+            Error::BadBlocks { .. }
+            | Error::Format { .. }
+            | Error::Locked(_)
+            | Error::Misplaced { .. } => libc::EIO,
             // What else a disk says is about this store's files, of which applications know nothing.
             Error::Io { source, .. } => match source.raw_os_error() {
                 Some(

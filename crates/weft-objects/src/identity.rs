@@ -1,30 +1,38 @@
 //! Who a store is: the file `store` in its directory.
 //!
 //! ```text
-//! 0         8     10     11            12    16         32     40    44    48
-//! | WEFTSTOR | ver | member | was_serving | pair | store id | epoch | boot | crc |
-//! | magic    | u16 | u8     | u8          | u32  | 16 bytes | u64   | u32  | u32 |
+//! 0         8     10     11            12    16         32     40           56     64        72    76    80
+//! | WEFTSTOR | ver | member | was_serving | pair | store id | epoch | name space | life | offered | boot | crc |
+//! | magic    | u16 | u8     | u8          | u32  | 16 bytes | u64   | 16 bytes   | u64  | u64     | u32  | u32 |
 //! ```
 //!
-//! Little-endian; `crc` is the CRC-32C of bytes 0..44. The file is replaced as a whole, so that it
+//! Little-endian, but for the name space id; `crc` is the CRC-32C of bytes 0..76. The file is replaced as a whole, so that it
 //! holds the old record or the new one after any crash. It is written last when a directory is made
 //! a store: without it the directory is no store.
+//!
+//! Version 1 had no name space and no lives: `boot` at 40, `crc` at 44. It is read, and written as version 2 with the next change.
 
 use crate::error::{Error, IoContext, Result};
 use std::path::Path;
 use weft_env::Env;
-use weft_types::{Epoch, Member, PairId};
+use weft_types::{Epoch, Member, NameSpaceId, PairId};
 
 pub(crate) const FILE: &str = "store";
 const MAGIC: [u8; 8] = *b"WEFTSTOR";
-const VERSION: u16 = 1;
-const BYTES: usize = 48;
+const VERSION: u16 = 2;
+const BYTES: usize = 80;
+/// Before stores knew their name space.
+const VERSION_1: u16 = 1;
+/// See [`VERSION_1`].
+const BYTES_1: usize = 48;
 
 /// The record in the file `store`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Chosen at random when the store was made: a wiped directory becomes another store.
     pub store_id: u128,
+    /// The name space it belongs to. `None`: it was made before there were such, and has not registered since.
+    pub name_space: Option<NameSpaceId>,
     /// The pair it belongs to.
     pub pair: PairId,
     /// Which of its members it is.
@@ -35,6 +43,10 @@ pub struct Identity {
     pub was_serving: bool,
     /// It served alone, and what its twin had alone was settled. Only with `was_serving`.
     pub was_settled_alone: bool,
+    /// By which an older copy of the store is known: see [`crate::Store::offer_life`]. 0: it has had none.
+    pub life: u64,
+    /// The next one, while it is not certain that it was noted; else 0.
+    pub offered: u64,
     /// A hash of [`weft_env::Env::boot`] when it was that last, or was made; 0: not known.
     pub boot: u32,
 }
@@ -49,6 +61,10 @@ impl Identity {
         record.extend_from_slice(&self.pair.0.to_le_bytes());
         record.extend_from_slice(&self.store_id.to_le_bytes());
         record.extend_from_slice(&self.last_epoch.0.to_le_bytes());
+        let name_space = self.name_space.map_or([0; 16], NameSpaceId::to_bytes);
+        record.extend_from_slice(&name_space);
+        record.extend_from_slice(&self.life.to_le_bytes());
+        record.extend_from_slice(&self.offered.to_le_bytes());
         record.extend_from_slice(&self.boot.to_le_bytes());
         let crc = crc32c::crc32c(&record);
         record.extend_from_slice(&crc.to_le_bytes());
@@ -64,30 +80,41 @@ impl Identity {
             return Err(refuse("this is not the identity of a Weft store".into()));
         }
         let version = u16::from_le_bytes([record[8], record[9]]);
-        if version != VERSION {
-            return Err(refuse(format!(
-                "store format {version}; this version of Weft reads format {VERSION}"
-            )));
-        }
-        let Ok(record) = <[u8; BYTES]>::try_from(record) else {
-            return Err(refuse(format!("{} bytes instead of {BYTES}", record.len())));
+        let bytes = match version {
+            VERSION => BYTES,
+            VERSION_1 => BYTES_1,
+            _ => {
+                return Err(refuse(format!(
+                    "store format {version}; this version of Weft reads formats {VERSION_1} and {VERSION}"
+                )));
+            }
         };
+        if record.len() != bytes {
+            return Err(refuse(format!("{} bytes instead of {bytes}", record.len())));
+        }
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| record[at + i]));
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        if word(44) != crc32c::crc32c(&record[..44]) {
+        if word(bytes - 4) != crc32c::crc32c(&record[..bytes - 4]) {
             return Err(refuse("its checksum is wrong".into()));
         }
         let Some(member) = Member::from_index(u32::from(record[10])) else {
             return Err(refuse(format!("member {} of a pair", record[10])));
         };
+        let (name_space, life, offered) = match version {
+            VERSION => (NameSpaceId::from_bytes(&record[40..56]), long(56), long(64)),
+            _ => (None, 0, 0),
+        };
         Ok(Identity {
             store_id: u128::from(long(16)) | u128::from(long(24)) << 64,
+            name_space,
+            life,
+            offered,
             pair: PairId(word(12)),
             member,
             last_epoch: Epoch(long(32)),
             was_serving: record[11] != 0,
             was_settled_alone: record[11] & 2 != 0,
-            boot: word(40),
+            boot: word(bytes - 8),
         })
     }
 
@@ -107,17 +134,26 @@ impl Identity {
     }
 }
 
+/// The operating system's run as the store's identity names it.
+pub(crate) fn boot_of(env: &Env) -> u32 {
+    let boot = env.boot();
+    (boot ^ boot >> 32) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const IDENTITY: Identity = Identity {
         store_id: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff,
+        name_space: Some(NameSpaceId(7 << 100 | 9)),
         pair: PairId(7),
         member: Member::One,
         last_epoch: Epoch(42),
         was_serving: true,
         was_settled_alone: true,
+        life: 3 << 32 | 77,
+        offered: 4 << 32 | 1,
         boot: 0xabcd_0123,
     };
 
@@ -151,7 +187,25 @@ mod tests {
         let error = Identity::decode(&record, Path::new("d/store")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "d/store: store format 9; this version of Weft reads format 1"
+            "d/store: store format 9; this version of Weft reads formats 1 and 2"
         );
+    }
+
+    #[test]
+    fn a_record_of_before_has_no_name_space() {
+        let before = Identity {
+            name_space: None,
+            life: 0,
+            offered: 0,
+            ..IDENTITY
+        };
+        let mut record = before.encode();
+        record.drain(40..72);
+        record[8] = 1;
+        let crc = crc32c::crc32c(&record[..44]);
+        record[44..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(Identity::decode(&record, Path::new("s")).unwrap(), before);
+        record[8] = 2;
+        assert!(Identity::decode(&record, Path::new("s")).is_err());
     }
 }

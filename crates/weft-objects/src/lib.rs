@@ -12,6 +12,7 @@
 //! for themselves from the cut on. Every future must be driven to its end: dropping one half-way
 //! leaves it open what is being written.
 
+mod directory;
 mod error;
 mod identity;
 mod losses;
@@ -21,6 +22,7 @@ mod object;
 mod page;
 mod store;
 
+pub use directory::Directory;
 pub use error::{Error, Failure, Result};
 pub use identity::Identity;
 pub use losses::{LOSSES_MAX, Loss};

@@ -162,6 +162,8 @@ pub(crate) struct Objects {
     unsynced_dirs: RefCell<BTreeMap<u8, u64>>,
     /// Creations and removals since the start.
     name_changes: Cell<u64>,
+    /// Changes of what objects hold, refused ones among them.
+    content_changes: Cell<u64>,
     /// A sync has failed. The kernel may have dropped what it could not write, and says so once only: no
     /// later sync is believed.
     sync_failed: Cell<bool>,

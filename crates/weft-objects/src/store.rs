@@ -1,9 +1,10 @@
 //! The store as the data server sees it.
 
+use crate::directory::{Directory, OBJECTS};
 use crate::error::{Error, IoContext, Result};
-use crate::identity::{self, Identity};
+use crate::identity::{Identity, boot_of};
 use crate::losses::{Loss, Losses};
-use crate::modified::{self, DirtyObject, Modified, Purpose};
+use crate::modified::{DirtyObject, Modified, Purpose};
 use crate::object::{Edit, Fetched, Object, Objects};
 use crate::page::{GROUP_BLOCKS, LOST, PAGE};
 use bytes::Bytes;
@@ -12,21 +13,13 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use weft_env::Env;
-use weft_types::{BLOCK_BYTES, Epoch, Member, ObjectId, PairId, REGION_BLOCKS, REGION_BYTES};
+use weft_env::{Env, Lock};
+use weft_types::{
+    BLOCK_BYTES, Epoch, Member, NameSpaceId, ObjectId, PairId, REGION_BLOCKS, REGION_BYTES,
+};
 
 /// Longest object: its regions are counted by a u32.
 pub const OBJECT_BYTES_MAX: u64 = (u32::MAX as u64) * REGION_BYTES;
-/// Names that may be in a directory that is made a store: what making one leaves if it is killed,
-/// and what a fresh file system has.
-const HARMLESS: [&str; 5] = [
-    OBJECTS,
-    "lost+found",
-    "store.new",
-    "modified",
-    "modified.new",
-];
-const OBJECTS: &str = "objects";
 /// Objects synced side by side: a device takes several flushes at a time, and each holds a thread.
 const SYNCS: usize = 8;
 
@@ -139,6 +132,8 @@ struct Inner {
     modified: Modified,
     losses: Losses,
     is_intact: Cell<bool>,
+    /// On the directory.
+    _lock: Lock,
 }
 
 /// The objects of one data server. Cloning shares it.
@@ -146,26 +141,20 @@ struct Inner {
 pub struct Store(Rc<Inner>);
 
 impl Store {
-    /// Opens the store in `dir`, which is made one if it is empty or not there.
+    /// Opens the store in `dir`, which is made one if it is empty or not there, whoever expects it. As long as it is open
+    /// `dir` is locked.
     ///
     /// # Errors
-    /// [`Error::Format`] if the directory holds something else, another version, or the store of
-    /// another pair or member; [`Error::Io`].
+    /// As [`Directory::look`] and [`Directory::open`].
     pub async fn open(env: Env, dir: &Path, pair: PairId, member: Member) -> Result<Store> {
-        env.create_dir_all(dir).context("create directory", dir)?;
-        let identity = match Identity::load(&env, dir).await? {
-            Some(identity) => identity,
-            None => format(&env, dir, pair, member).await?,
-        };
-        if (identity.pair, identity.member) != (pair, member) {
-            return Err(Error::Format {
-                path: dir.to_owned(),
-                reason: format!(
-                    "this is the store of member {} of pair {}, not of member {member} of pair {pair}",
-                    identity.member, identity.pair
-                ),
-            });
-        }
+        Directory::look(env, dir, pair, member)
+            .await?
+            .open(None)
+            .await
+    }
+
+    /// Opens the store that a directory holds.
+    pub(crate) async fn of(env: Env, dir: &Path, identity: Identity, lock: Lock) -> Result<Store> {
         let objects = Objects::open(env.clone(), dir.join(OBJECTS))?;
         let modified = Modified::open(env.clone(), dir.to_owned(), identity.store_id).await?;
         let losses = Losses::open(env.clone(), dir, identity.store_id).await?;
@@ -178,6 +167,7 @@ impl Store {
             identity: Cell::new(identity),
             objects,
             modified,
+            _lock: lock,
         })))
     }
 
@@ -189,6 +179,23 @@ impl Store {
     /// The random id it got when it was made.
     pub fn store_id(&self) -> u128 {
         self.identity().store_id
+    }
+
+    /// The name space it belongs to, if it has been told.
+    pub fn name_space(&self) -> Option<NameSpaceId> {
+        self.identity().name_space
+    }
+
+    /// Notes the name space of a store that was made before there were such; stable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub async fn record_name_space(&self, name_space: NameSpaceId) -> Result<()> {
+        let mut identity = self.identity();
+        identity.name_space = Some(name_space);
+        identity.save(&self.0.env, &self.0.dir).await?;
+        self.0.identity.set(identity);
+        Ok(())
     }
 
     /// The epoch recorded last.
@@ -225,6 +232,44 @@ impl Store {
         identity.save(&self.0.env, &self.0.dir).await?;
         self.0.identity.set(identity);
         Ok(())
+    }
+
+    /// Draws the store's next life, or answers the one that was offered last and not taken; stable when it returns. Each life
+    /// is one more than the one before in its upper 32 bits, and a random number below. Whoever the store belongs to notes
+    /// it; then the store takes it ([`Store::take_life`]). So a store that comes with another life than was noted, and
+    /// has not offered that, is an older copy of the one that did.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub async fn offer_life(&self) -> Result<u64> {
+        let mut identity = self.identity();
+        if identity.offered == 0 {
+            let count = (identity.life >> 32) + 1;
+            let random = self.0.env.random() & u64::from(u32::MAX);
+            identity.offered = count << 32 | random;
+            identity.save(&self.0.env, &self.0.dir).await?;
+            self.0.identity.set(identity);
+        }
+        Ok(identity.offered)
+    }
+
+    /// The offered life has been noted; stable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; it is offered still.
+    pub async fn take_life(&self) -> Result<()> {
+        let mut identity = self.identity();
+        if identity.offered != 0 {
+            identity.life = std::mem::take(&mut identity.offered);
+            identity.save(&self.0.env, &self.0.dir).await?;
+            self.0.identity.set(identity);
+        }
+        Ok(())
+    }
+
+    /// Another number whenever something in the store has been changed, of which it says nothing more.
+    pub fn changes(&self) -> u64 {
+        self.0.objects.changes()
     }
 
     /// The last argument of [`Store::record_state`].
@@ -697,12 +742,6 @@ impl Store {
     }
 }
 
-/// The operating system's run as the store's identity names it.
-fn boot_of(env: &Env) -> u32 {
-    let boot = env.boot();
-    (boot ^ boot >> 32) as u32
-}
-
 fn bad_blocks(first: u64, checksums: &[u32]) -> Vec<u64> {
     (first..)
         .zip(checksums)
@@ -727,54 +766,5 @@ fn check_blocks(blocks: &[u64]) -> Result<()> {
             offset: last.saturating_mul(BLOCK_BYTES),
         }),
         _ => Ok(()),
-    }
-}
-
-/// Makes an empty directory a store. The identity comes last: a kill before it leaves a directory
-/// that is made a store again.
-async fn format(env: &Env, dir: &Path, pair: PairId, member: Member) -> Result<Identity> {
-    let objects = dir.join(OBJECTS);
-    for item in env.read_dir(dir).context("list", dir)? {
-        if !HARMLESS.contains(&item.name.as_str()) {
-            return Err(not_a_store(dir, &item.name));
-        }
-        if item.name == OBJECTS {
-            for sub in env.read_dir(&objects).context("list", &objects)? {
-                let path = objects.join(&sub.name);
-                if !sub.is_dir {
-                    return Err(not_a_store(&objects, &sub.name));
-                }
-                let files = env.read_dir(&path).context("list", &path)?;
-                if let Some(file) = files.first() {
-                    return Err(not_a_store(&path, &file.name));
-                }
-            }
-        }
-    }
-    let identity = Identity {
-        store_id: u128::from(env.random()) << 64 | u128::from(env.random()),
-        pair,
-        member,
-        last_epoch: Epoch(0),
-        was_serving: false,
-        was_settled_alone: false,
-        // Nothing of what is written from now on has been taken by then.
-        boot: boot_of(env),
-    };
-    Objects::format(env, &objects)?;
-    env.sync_dir(&objects).await.context("sync", &objects)?;
-    modified::Modified::create(env, dir, identity.store_id).await?;
-    identity.save(env, dir).await?;
-    tracing::info!(dir = %dir.display(), %pair, %member, "made a new store");
-    Ok(identity)
-}
-
-fn not_a_store(dir: &Path, name: &str) -> Error {
-    Error::Format {
-        path: dir.to_owned(),
-        reason: format!(
-            "holds `{name}` but no file `{}`: not a Weft store, and not empty",
-            identity::FILE
-        ),
     }
 }

@@ -201,6 +201,8 @@ pub struct Keeper {
     deaf_until: Now,
     /// The state is what an earlier reign left, and may be void: see [`Keeper::committed`].
     is_inherited: bool,
+    /// See [`Keeper::served_last`].
+    last: Member,
 }
 
 impl Keeper {
@@ -226,7 +228,14 @@ impl Keeper {
             equal: false,
             deaf_until: Now::ZERO,
             is_inherited: true,
+            last: Member::Zero,
         }
+    }
+
+    /// Of a pair that is let in again: the member that served alone when it was removed, if one did. The other one may
+    /// not have heard what was dropped since.
+    pub fn served_last(&mut self, member: Member) {
+        self.last = member;
     }
 
     /// The state that the keeper began with is durable. An earlier reign had put it into a journal, perhaps without
@@ -775,13 +784,13 @@ impl Keeper {
         let is_first_life = self.state.epoch == PairState::new(self.state.pair).epoch;
         match MEMBERS.map(|m| self.is_present(m, now)) {
             [true, true] if is_first_life => Some((Mode::Both, "a new pair is complete")),
-            // What a pair had that was removed has been dropped, but one that lost power then may have
-            // some of it again: its copy becomes that of the other. One that served alone when the pair was removed, and
+            // What a pair had that was removed has been dropped, but one that was away or lost power then may have
+            // some of it: one's copy becomes that of the other. One that served alone when the pair was removed, and
             // has not heard of that, does so until it is welcomed with a state of the pair's new life. Then it beats.
             [true, true] => {
                 let has_beaten = |m| self.registered(m).is_some_and(|r| r.lived.is_some());
                 let all_beat = MEMBERS.into_iter().all(has_beaten);
-                all_beat.then_some((Mode::Only(Member::Zero), "a pair has been let in again"))
+                all_beat.then_some((Mode::Only(self.last), "a pair has been let in again"))
             }
             [false, false] => None,
             [zero, _] => {

@@ -505,6 +505,20 @@ fn a_pair_that_is_let_in_again_is_made_equal_first() {
 }
 
 #[test]
+fn a_pair_that_is_let_in_again_is_as_the_one_that_served_last() {
+    let mut bed = Bed::new(PairState {
+        epoch: Epoch(7),
+        ..PairState::new(PairId(3))
+    });
+    bed.keeper.served_last(ONE);
+    bed.register(ZERO, "s0", false);
+    bed.register(ONE, "s1", false);
+    bed.pass(100, &[ONE, ZERO]);
+    assert_eq!(bed.mode(), Mode::Recovering(ONE));
+    assert!(bed.keeper.state().fill_all);
+}
+
+#[test]
 fn who_has_accused_the_other_and_been_silent_since_is_not_made_the_only_one() {
     let mut bed = Bed::both();
     bed.die(ONE);

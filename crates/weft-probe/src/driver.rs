@@ -378,15 +378,15 @@ fn sample(sample: &LaneSample) -> Sample {
 
 /// Connects to a peer, and learns where it takes lanes.
 async fn greet(env: &Env, address: &str) -> Result<Node> {
-    let local = Local {
-        cluster_id: String::new(),
-        identity: Identity {
+    let local = Local::new(
+        String::new(),
+        Identity {
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
             group: 0,
         },
-    };
+    );
     let refuse: Handler = Rc::new(|_: &Connection, request: weft_rpc::Request| {
         let why = "who drives a measurement answers nothing".to_owned();
         request.replier.fail(Failed::Refused(why));
@@ -475,7 +475,7 @@ async fn ask<R: Rpc>(
         Err(CallError::Failed(failed)) => Err(Error::Between {
             from: address.to_owned(),
             why: match failed {
-                Failed::Refused(why) | Failed::Unavailable(why) => why,
+                Failed::Refused(why) | Failed::Misplaced(why) | Failed::Unavailable(why) => why,
                 other => other.to_string(),
             },
         }),

@@ -60,15 +60,15 @@ pub async fn serve(env: &Env, listen: &str, lane_port: u16) -> io::Result<Servin
     let handler: Handler = Rc::new(move |_: &Connection, request: Request| {
         handle(&inner, &kept, port, request);
     });
-    let local = Local {
-        cluster_id: String::new(),
-        identity: Identity {
+    let local = Local::new(
+        String::new(),
+        Identity {
             role: Role::Probe as i32,
             id: 0,
             incarnation: env.random(),
             group: 0,
         },
-    };
+    );
     let serving = serve_task(env, listen, local, |_| (), handler).await;
     let (address, serving) = serving.map_err(|error| {
         taking.abort();

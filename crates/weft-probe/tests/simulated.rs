@@ -179,10 +179,7 @@ async fn other(env: &Env, address: &str, role: Role, answer: Failed) {
         role: role as i32,
         ..Identity::default()
     };
-    let local = Local {
-        cluster_id: "blue".into(),
-        identity,
-    };
+    let local = Local::new("blue".into(), identity);
     let handler: Handler = Rc::new(move |_: &Connection, request: Request| {
         request.replier.fail(answer.clone());
     });
@@ -294,10 +291,7 @@ fn a_peer_that_goes_or_is_cut_off_ends_the_measurement_in_words() {
 
 /// A connection to a peer, and what it answers to what no driver asks.
 async fn connection(env: &Env, address: &str) -> Connection {
-    let local = Local {
-        cluster_id: String::new(),
-        identity: Identity::default(),
-    };
+    let local = Local::new(String::new(), Identity::default());
     let handler: Handler = Rc::new(|_: &Connection, _: Request| {});
     weft_rpc::connect(env, address, &local, handler)
         .await

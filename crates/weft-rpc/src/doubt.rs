@@ -147,15 +147,12 @@ async fn led_elsewhere(
     local: &Local,
 ) -> Elsewhere {
     // Nobody in particular: a server must not take this for a session's connection, or a data server's.
-    let local = Local {
-        cluster_id: local.cluster_id.clone(),
-        identity: Identity {
-            role: Role::Tool as i32,
-            id: 0,
-            incarnation: env.random(),
-            group: local.identity.group,
-        },
-    };
+    let local = local.with_identity(Identity {
+        role: Role::Tool as i32,
+        id: 0,
+        incarnation: env.random(),
+        group: local.identity.group,
+    });
     addresses.retain(|address| address != doubted.peer());
     // They go on naming the one in doubt until they know better.
     let others = Search::new(addresses.clone(), TERMS).avoiding(doubted.peer());

@@ -14,5 +14,5 @@ mod search;
 
 pub use connection::{CallError, Connection, Gate, Handler, Payload, Replier, Request};
 pub use doubt::while_active;
-pub use listen::{Local, connect, serve, serve_task};
+pub use listen::{Local, Strangers, connect, is_misplaced, serve, serve_task};
 pub use search::{Attempts, PATIENCE_BEFORE_NEXT, PAUSE_MIN, Search, Step, Terms};

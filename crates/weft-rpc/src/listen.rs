@@ -1,12 +1,16 @@
 //! Making connections: the handshake from both sides.
 
 use crate::connection::{Connection, FrameReader, Handler, Progress, Received};
+use bytes::Bytes;
 use prost::Message;
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use weft_env::{Env, Stream, Task};
+use weft_types::NameSpaceId;
 use weft_wire::proto::{Failure, Hello, Identity, Welcome};
 use weft_wire::{Failed, Header, Kind, PROTOCOL_VERSION};
 
@@ -17,13 +21,88 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Local {
     /// The cluster this side belongs to; empty for a tool that asks which one it is.
-    pub cluster_id: String,
+    cluster_id: String,
     /// Its role and id.
     pub identity: Identity,
+    /// Two name spaces may have one `cluster_id`. All that were made of one know it as soon as one of them does.
+    name_space: Rc<Cell<Option<NameSpaceId>>>,
+}
+
+impl Local {
+    /// One that does not know the id of its name space yet.
+    pub fn new(cluster_id: String, identity: Identity) -> Local {
+        Local {
+            cluster_id,
+            identity,
+            name_space: Rc::default(),
+        }
+    }
+
+    /// The same side as somebody else.
+    #[must_use]
+    pub fn with_identity(&self, identity: Identity) -> Local {
+        Local {
+            identity,
+            ..self.clone()
+        }
+    }
+
+    /// From now on whoever knows its name space has to be of this one, on connections that are made then.
+    pub fn is_of(&self, name_space: NameSpaceId) {
+        self.name_space.set(Some(name_space));
+    }
+
+    fn name_space(&self) -> Bytes {
+        let known = self.name_space.get();
+        known.map_or_else(Bytes::new, |id| Bytes::copy_from_slice(&id.to_bytes()))
+    }
+
+    /// Says so if the other side, which reads this, is of another name space.
+    fn differs(&self, theirs: &[u8]) -> Option<String> {
+        let (ours, theirs) = (self.name_space.get()?, NameSpaceId::from_bytes(theirs)?);
+        (ours != theirs).then(|| {
+            format!(
+                "the directory, or what was connected to before, is of name space {theirs}, and the server at this address is \
+                 of name space {ours}, both of a cluster {:?}: set the addresses to servers of the one that is meant, or the \
+                 directory",
+                self.cluster_id
+            )
+        })
+    }
 }
 
 fn refused(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionRefused, why)
+}
+
+/// Whoever is there is of another cluster.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Misplaced(String);
+
+fn misplaced(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionRefused, Misplaced(why))
+}
+
+/// The connection was not made because the two sides are of different clusters: an operator has to say who is right.
+pub fn is_misplaced(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Misplaced>())
+}
+
+/// Addresses at which servers of other clusters or name spaces were found. One of several may be out of date; all of them
+/// are not.
+#[derive(Debug, Default)]
+pub struct Strangers(BTreeSet<String>);
+
+impl Strangers {
+    /// Nobody could be connected to at `address`. True: at each of `addresses` was a stranger last.
+    pub fn met(&mut self, address: &str, why: &io::Error, addresses: &[String]) -> bool {
+        match is_misplaced(why) {
+            true => self.0.insert(address.to_owned()),
+            false => self.0.remove(address),
+        };
+        !addresses.is_empty() && addresses.iter().all(|at| self.0.contains(at))
+    }
 }
 
 async fn send(
@@ -66,6 +145,7 @@ pub async fn connect(
             protocol_version: PROTOCOL_VERSION,
             cluster_id: local.cluster_id.clone(),
             identity: Some(local.identity),
+            name_space: local.name_space(),
         };
         send(&mut writer, Kind::Handshake, &hello).await?;
         let mut reader = FrameReader::new(reader, Progress::new(env));
@@ -79,6 +159,7 @@ pub async fn connect(
                 let why = format!("{address}: {failed}");
                 return Err(match failed {
                     Failed::Refused(_) => refused(why),
+                    Failed::Misplaced(_) => misplaced(why),
                     // It may be otherwise the next time.
                     _ => io::Error::other(why),
                 });
@@ -90,10 +171,13 @@ pub async fn connect(
             return Err(bad("another protocol version"));
         }
         if !local.cluster_id.is_empty() && welcome.cluster_id != local.cluster_id {
-            return Err(refused(format!(
+            return Err(misplaced(format!(
                 "{address} belongs to cluster {:?}, not to {:?}",
                 welcome.cluster_id, local.cluster_id
             )));
+        }
+        if let Some(why) = local.differs(&welcome.name_space) {
+            return Err(misplaced(format!("{address}: {why}")));
         }
         Ok((reader, writer, welcome.identity.unwrap_or_default()))
     };
@@ -125,29 +209,30 @@ async fn accept_one(
         }
         let hello = Hello::decode(received.message)
             .map_err(|_| refused("the handshake does not decode".into()))?;
-        let why = if hello.protocol_version != PROTOCOL_VERSION {
-            Some(format!(
+        let failed = if hello.protocol_version != PROTOCOL_VERSION {
+            Some(Failed::Refused(format!(
                 "protocol version {} is not spoken here, only {PROTOCOL_VERSION}",
                 hello.protocol_version
-            ))
+            )))
         } else if !hello.cluster_id.is_empty() && hello.cluster_id != local.cluster_id {
-            Some(format!(
-                "this is cluster {:?}, not {:?}",
+            Some(Failed::Misplaced(format!(
+                "this is cluster {:?}, not {:?}: set `cluster_id`, or the address, to the one that is meant",
                 local.cluster_id, hello.cluster_id
-            ))
+            )))
         } else {
-            None
+            local.differs(&hello.name_space).map(Failed::Misplaced)
         };
-        if let Some(why) = why {
-            let failure = Failure::from(Failed::Refused(why.clone()));
+        if let Some(failed) = failed {
+            let failure = Failure::from(failed.clone());
             send(&mut writer, Kind::Failure, &failure).await?;
             writer.shutdown().await?;
-            return Err(refused(why));
+            return Err(refused(failed.to_string()));
         }
         let welcome = Welcome {
             protocol_version: PROTOCOL_VERSION,
             cluster_id: local.cluster_id.clone(),
             identity: Some(local.identity),
+            name_space: local.name_space(),
         };
         send(&mut writer, Kind::Handshake, &welcome).await?;
         Ok(hello.identity.unwrap_or_default())

@@ -15,14 +15,12 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weft_env::real;
 use weft_rpc::{CallError, Handler, Local, Payload, connect, serve};
+use weft_types::NameSpaceId;
 use weft_wire::proto::{Identity, ReadReply, ReadRequest, RenewReply, RenewRequest, WriteRequest};
 use weft_wire::{Failed, Rpc};
 
 fn local(cluster: &str) -> Local {
-    Local {
-        cluster_id: cluster.into(),
-        identity: Identity::default(),
-    }
+    Local::new(cluster.into(), Identity::default())
 }
 
 fn silent() -> Handler {
@@ -145,6 +143,42 @@ fn another_cluster_is_refused_with_both_names() {
             .unwrap();
         let text = error.to_string();
         assert!(text.contains("one") && text.contains("two"), "{text}");
+        assert!(weft_rpc::is_misplaced(&error), "{text}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn another_name_space_is_refused_where_both_know_their_own() {
+    real::run(|env| async move {
+        let of = |id: Option<u128>| {
+            let local = local("one");
+            if let Some(id) = id {
+                local.is_of(NameSpaceId(id));
+            }
+            local
+        };
+        for theirs in [None, Some(1)] {
+            let address = serve(&env, "127.0.0.1:0", of(theirs), |_| {}, server())
+                .await
+                .unwrap();
+            for ours in [None, Some(1), Some(2)] {
+                let connected = connect(&env, &address, &of(ours), silent()).await;
+                match connected.err() {
+                    None => assert_ne!((ours, theirs), (Some(2), Some(1))),
+                    Some(error) => {
+                        assert_eq!((ours, theirs), (Some(2), Some(1)), "{error}");
+                        assert!(weft_rpc::is_misplaced(&error), "{error}");
+                        let text = error.to_string();
+                        assert!(text.contains(&NameSpaceId(1).to_string()), "{text}");
+                        assert!(text.contains(&NameSpaceId(2).to_string()), "{text}");
+                    }
+                }
+            }
+        }
+        // Nobody listens there: that is another matter.
+        let nobody = connect(&env, "127.0.0.1:1", &of(None), silent()).await;
+        assert!(!weft_rpc::is_misplaced(&nobody.err().unwrap()));
     })
     .unwrap();
 }

@@ -151,6 +151,11 @@ impl Driver for SimDriver {
         inner.lock(self.node, self.life, path)
     }
 
+    fn lock_dir(&self, path: &Path) -> io::Result<Lock> {
+        let inner = self.living()?;
+        inner.lock_dir(self.node, self.life, path)
+    }
+
     fn space(&self, _path: &Path) -> io::Result<SpaceReport> {
         Ok(self.living()?.disks.space(self.node))
     }

@@ -27,7 +27,7 @@ mod world;
 pub use cluster::faults::{Happened, Kind as Fault};
 pub use cluster::run::{Options, Report, run};
 pub use coordinator::{CoordinatorClient, CoordinatorFaults, CoordinatorService, SimCoordinator};
-pub use disk::{Disk, DiskFaults};
+pub use disk::{Disk, DiskCopy, DiskFaults};
 pub use logs::{LogLine, Logs, current_place};
 pub use net::{Link, Network, Pace};
 pub use rng::Rng;

@@ -98,22 +98,39 @@ impl Inner {
     /// Locks a file, which is made if it is not there. A lock of a dead life counts for nothing.
     pub(crate) fn lock(&self, node: usize, life: u64, path: &Path) -> io::Result<Lock> {
         let key = (node, path.to_owned());
-        let held = self.locks.borrow().get(&key).copied();
-        if held.is_some_and(|(holder, _)| self.is_alive(node, holder)) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
+        self.check_unlocked(&key)?;
         if let Some(inner) = self.this.upgrade() {
             self.disks
                 .open(&inner, node, life, path, OpenMode::Create)?;
         }
+        Ok(self.locked(key, life))
+    }
+
+    /// Locks a directory.
+    pub(crate) fn lock_dir(&self, node: usize, life: u64, path: &Path) -> io::Result<Lock> {
+        let key = (node, path.to_owned());
+        self.check_unlocked(&key)?;
+        self.disks.read_dir(node, path)?;
+        Ok(self.locked(key, life))
+    }
+
+    fn check_unlocked(&self, key: &(usize, PathBuf)) -> io::Result<()> {
+        let held = self.locks.borrow().get(key).copied();
+        match held.is_some_and(|(holder, _)| self.is_alive(key.0, holder)) {
+            true => Err(io::ErrorKind::WouldBlock.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn locked(&self, key: (usize, PathBuf), life: u64) -> Lock {
         let locking = self.lockings.get() + 1;
         self.lockings.set(locking);
         self.locks.borrow_mut().insert(key.clone(), (life, locking));
-        Ok(Lock::new(HeldLock {
+        Lock::new(HeldLock {
             inner: self.weak(),
             key,
             locking,
-        }))
+        })
     }
 
     pub(crate) fn weak(&self) -> Weak<Inner> {

@@ -67,6 +67,30 @@ number!(
     Sn(u64)
 );
 
+/// Which name space something belongs to: drawn when that was founded, and never again. (A cluster's id is the name that
+/// people gave it: two clusters may have one.)
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NameSpaceId(pub u128);
+
+impl NameSpaceId {
+    /// From a message or a file. None: these are not 16 bytes, or all of them are 0.
+    pub fn from_bytes(bytes: &[u8]) -> Option<NameSpaceId> {
+        let number = u128::from_be_bytes(bytes.try_into().ok()?);
+        (number != 0).then_some(NameSpaceId(number))
+    }
+
+    /// For a message or a file.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+}
+
+impl fmt::Display for NameSpaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
 /// Names a change that several groups take part in, for ever.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,

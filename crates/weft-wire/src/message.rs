@@ -65,6 +65,8 @@ methods! {
     31 StartScrubRequest -> proto::StartScrubReply;
     32 LeaseRangeRequest -> proto::LeaseRangeReply;
     33 LeadsRequest -> proto::LeadsReply;
+    46 RenewLifeRequest -> proto::RenewLifeReply;
+    47 PlaceRequest -> proto::PlaceReply;
     48 RegisterRequest -> proto::RegisterReply;
     49 BeatRequest -> proto::BeatReply;
     50 SetStateRequest -> proto::SetStateReply;
@@ -123,6 +125,7 @@ methods! {
     125 ForceMemberRequest -> proto::ForceMemberReply;
     126 MoveSlotsRequest -> proto::MoveSlotsReply;
     127 SlotsRequest -> proto::SlotsReply;
+    128 VacateMemberRequest -> proto::VacateMemberReply;
     130 CreateCheckpointRequest -> proto::CreateCheckpointReply;
     131 CheckpointsRequest -> proto::CheckpointsReply;
     132 RestoreCheckpointRequest -> proto::RestoreCheckpointReply;
@@ -163,6 +166,10 @@ pub enum Failed {
     /// The request broke the protocol; never retried.
     #[error("refused: {0}")]
     Refused(String),
+    /// Who asks is of another cluster or name space, or another server has its place. Of no use before an operator has
+    /// done what it says.
+    #[error("misplaced: {0}")]
+    Misplaced(String),
     /// Another member leads: ask there.
     #[error("not the active ({})", leader(active))]
     NotActive {
@@ -207,6 +214,7 @@ impl From<Failed> for Failure {
             Failed::Unavailable(why) => failure::Kind::Unavailable(why),
             Failed::Fenced(why) => failure::Kind::Fenced(why),
             Failed::Refused(why) => failure::Kind::Refused(why),
+            Failed::Misplaced(why) => failure::Kind::Misplaced(why),
             Failed::NotActive { active, members } => {
                 failure::Kind::NotActive(proto::NotActive { active, members })
             }
@@ -232,6 +240,7 @@ impl From<Failure> for Failed {
             Some(failure::Kind::Unavailable(why)) => Failed::Unavailable(why),
             Some(failure::Kind::Fenced(why)) => Failed::Fenced(why),
             Some(failure::Kind::Refused(why)) => Failed::Refused(why),
+            Some(failure::Kind::Misplaced(why)) => Failed::Misplaced(why),
             Some(failure::Kind::NotActive(proto::NotActive { active, members })) => {
                 Failed::NotActive {
                     active: bounded_addresses([active]).pop().unwrap_or_default(),
@@ -278,6 +287,7 @@ mod tests {
             Failed::Unavailable("starting".into()),
             Failed::Fenced("gone".into()),
             Failed::Refused("nonsense".into()),
+            Failed::Misplaced("another cluster".into()),
             not_active("b:1", vec!["a:1".into(), "b:1".into()]),
             not_active("", Vec::new()),
             Failed::Moved {

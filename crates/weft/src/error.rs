@@ -19,6 +19,10 @@ pub enum Error {
     /// The command ran and found the cluster not as it should be. Exit code 4.
     #[error("{0}")]
     Unsound(String),
+    /// This server is not to run in this directory. Nothing was changed, and nobody need start it again before somebody
+    /// has done what the message says. Exit code 5.
+    #[error("{0}")]
+    Refused(String),
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -41,13 +45,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the process ends with: 1 failed, 2 wrong usage, 3 no cluster, 4 found unsound.
+    /// What the process ends with: 1 failed, 2 wrong usage, 3 no cluster, 4 found unsound, 5 refused.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Io { .. } | Error::Moved { .. } | Error::Failed(_) => 1,
             Error::Usage(_) => 2,
             Error::Unreachable(_) => 3,
             Error::Unsound(_) => 4,
+            Error::Refused(_) => 5,
         }
     }
 }

@@ -16,7 +16,7 @@ use weft_types::GroupId;
 use weft_wire::proto::group_member::Role;
 use weft_wire::proto::{
     AdmitMemberRequest, DismissMemberRequest, ForceMemberRequest, Group, GroupMember,
-    GroupStatusReply, GroupStatusRequest,
+    GroupStatusReply, GroupStatusRequest, VacateMemberRequest,
 };
 
 /// A member that has not said how far it is by then does not answer.
@@ -64,6 +64,13 @@ enum GroupWhat {
         #[command(flatten)]
         cluster: Where,
     },
+    /// Says that a member's directory is lost: an empty one takes its place when the server is started.
+    Replace {
+        /// Its number.
+        member: u32,
+        #[command(flatten)]
+        cluster: Where,
+    },
     /// Has a member lead with what it has, when too many others are gone for good.
     Force {
         /// Its number.
@@ -96,6 +103,7 @@ pub async fn run(env: Env, command: GroupCommand) -> Result<()> {
             cluster,
         } => add(&env, (&cluster, group), address, wait).await,
         GroupWhat::Remove { member, cluster } => remove(&env, (&cluster, group), member).await,
+        GroupWhat::Replace { member, cluster } => replace(&env, (&cluster, group), member).await,
         GroupWhat::Force {
             member,
             yes,
@@ -252,7 +260,7 @@ impl Known {
                 role_name(member.role()).into(),
                 match (said, member.address.as_str()) {
                     (Some(_), _) => "up".into(),
-                    (None, "") => "never seen".into(),
+                    (None, "") => "vacant".into(),
                     (None, _) => "does not answer".into(),
                 },
                 cell(said.map(|said| said.epoch)),
@@ -417,6 +425,33 @@ async fn remove(env: &Env, which: Which<'_>, member: u32) -> Result<()> {
     )
 }
 
+async fn replace(env: &Env, which: Which<'_>, member: u32) -> Result<()> {
+    let known = Known::of(env, which.0, which.1).await?;
+    let at = match known.member(member)?.address.as_str() {
+        "" => String::new(),
+        address => format!(", last at {address}"),
+    };
+    if known.active().is_none() {
+        return Err(Error::Unreachable(format!(
+            "nobody leads group {}, so nobody can let another directory in: start the members that are missing; if too many \
+             are gone for good, `weft group force` first",
+            known.record.id
+        )));
+    }
+    let tool = tool_of(env, which).await?;
+    let reply = tool.call(&VacateMemberRequest { member }).await?;
+    match reply.was_vacant {
+        true => say!("the place of member {member} was vacant already")?,
+        false => say!(
+            "the directory of member {member}{at} counts as lost: should it come back when another one has its place, its server will be refused"
+        )?,
+    }
+    say!(
+        "start member {member} with an empty directory: it takes by itself what it lacks, and counts when it has all (`weft \
+         group status`)"
+    )
+}
+
 async fn force(env: &Env, which: Which<'_>, member: u32, yes: bool) -> Result<()> {
     let known = Known::of(env, which.0, which.1).await?;
     let named = known.member(member)?;
@@ -524,6 +559,7 @@ mod tests {
             address: format!("host{id}:7400"),
             role: *role as i32,
             store: u64::from(id) + 10,
+            ..GroupMember::default()
         });
         let mut active = said(1, 50);
         active.leads = true;
@@ -537,6 +573,7 @@ mod tests {
                 epoch: 2,
                 members: members.collect(),
                 active: 1,
+                forced: 0,
             },
             said: BTreeMap::from([(1, active), (3, junior)]),
         }

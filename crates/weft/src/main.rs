@@ -20,6 +20,7 @@ mod exposure;
 mod fsck;
 mod group;
 mod groups;
+mod init;
 mod jobs;
 mod log;
 mod losses;
@@ -52,7 +53,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     version,
     about = "Weft: a parallel file system for the local disks of a cluster's own nodes",
     after_help = "WEFT_LOG sets what is logged to standard error, as in WEFT_LOG=debug or WEFT_LOG=weft_meta=debug.\n\
-                  Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no cluster answers, 4 the cluster is not sound, 101 a fault of Weft itself (a panic)."
+                  Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no cluster answers, 4 the cluster is not sound, 5 a server, or a founding, was refused and nothing changed, 101 a fault of Weft itself (a panic)."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -63,6 +64,8 @@ struct Arguments {
 enum Command {
     /// A whole cluster on this machine, and what can be done to it.
     Dev(dev::DevCommand),
+    /// Founds a name space: once, before its first metadata server is started.
+    Init(init::InitCommand),
     /// Runs a metadata server.
     Meta(server::ServerCommand),
     /// Runs a data server.
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Dev(command) => dev::run(command),
+        Command::Init(command) => init::run(&command),
         Command::Meta(command) => descriptors::suffice().and_then(|()| server::meta(&command)),
         Command::Data(command) => descriptors::suffice().and_then(|()| server::data(&command)),
         Command::Mount(command) => descriptors::suffice().and_then(|()| server::mount(&command)),

@@ -2,12 +2,14 @@
 
 use crate::config::load;
 use crate::error::{Error, Result, Tried};
+use crate::init::of_meta;
 use clap::Args;
 use futures_util::{FutureExt, select_biased};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use weft_env::Env;
+use weft_meta::Gone;
 
 /// Names the directory of the crash points that a test arms. Builds for production do not look at it.
 const CRASH_POINTS: &str = "WEFT_CRASH_POINTS";
@@ -79,18 +81,19 @@ pub fn meta(command: &ServerCommand) -> Result<()> {
         settings.crash_points = std::env::var_os(CRASH_POINTS).map(PathBuf::from);
     }
     crate::block_on(|env| async move {
-        let server = weft_meta::start(env, settings)
-            .await
-            .map_err(|error| Error::Failed(error.to_string()))?;
+        let server = weft_meta::start(env, settings).await.map_err(of_meta)?;
         let told = std::pin::pin!(told_to_stop());
-        let removed = std::pin::pin!(server.removal());
-        match futures_util::future::select(told, removed).await {
-            futures_util::future::Either::Left((told, _)) => told?,
+        let gone = std::pin::pin!(server.gone());
+        let ended = match futures_util::future::select(told, gone).await {
+            futures_util::future::Either::Left((told, _)) => told,
             // Done, not failed: nothing is to start it again. What to do stands in its log.
-            futures_util::future::Either::Right(_) => {}
-        }
+            futures_util::future::Either::Right((Gone::Removed(_), _)) => Ok(()),
+            futures_util::future::Either::Right((Gone::Refused(why), _)) => {
+                Err(Error::Refused(why))
+            }
+        };
         server.stop().await;
-        Ok(())
+        ended
     })
 }
 
@@ -102,12 +105,22 @@ pub fn data(command: &ServerCommand) -> Result<()> {
     let settings: weft_data::Settings = load(&command.config)?;
     move_files(&settings)?;
     crate::block_on(|env| async move {
-        let server = weft_data::start(env, settings)
-            .await
-            .map_err(|error| Error::Failed(error.to_string()))?;
-        told_to_stop().await?;
-        server.stop();
-        Ok(())
+        let told = std::pin::pin!(told_to_stop());
+        let serve = std::pin::pin!(async {
+            match weft_data::start(env, settings).await {
+                // Until it is told to stop, or that it is not to be here.
+                Ok(server) => server.misplaced().await,
+                Err(error) => error,
+            }
+        });
+        match futures_util::future::select(told, serve).await {
+            // Dropping the server stops it.
+            futures_util::future::Either::Left((told, _)) => told,
+            futures_util::future::Either::Right((error, _)) => Err(match error.is_refusal() {
+                true => Error::Refused(error.to_string()),
+                false => Error::Failed(error.to_string()),
+            }),
+        }
     })
 }
 

@@ -129,15 +129,15 @@ fn unreachable(address: &str, error: &std::io::Error) -> Error {
 }
 
 fn local(env: &Env, group: GroupId) -> Local {
-    Local {
-        cluster_id: String::new(),
-        identity: Identity {
+    Local::new(
+        String::new(),
+        Identity {
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
             group: group.0,
         },
-    }
+    )
 }
 
 fn refuse() -> Handler {

@@ -11,7 +11,7 @@ mod relay;
 pub use bed::Bed;
 pub use mounts::Mount;
 pub use network::{Rate, Way, check};
-pub use nodes::{Cluster, Seat};
+pub use nodes::{Cluster, Seat, found};
 
 use crate::cluster::build_weft;
 use crate::run::Outcome;

@@ -5,6 +5,7 @@ use crate::run::Outcome;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Ports are alike everywhere: every server has an address of its own.
@@ -56,6 +57,26 @@ impl Seat {
 
 fn twin_of(node: &str) -> String {
     format!("{node}-twin")
+}
+
+/// Founds the name space of these settings of a metadata server, which are written to `config`.
+///
+/// # Errors
+/// If it cannot be founded, with what was said of that.
+pub fn found(weft: &Path, config: &Path, settings: &str) -> Outcome {
+    fs::write(config, settings).map_err(|error| format!("{}: {error}", config.display()))?;
+    let output = Command::new(weft)
+        .args(["init", "--config"])
+        .arg(config)
+        .output()
+        .map_err(|error| format!("weft init: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "weft init: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )),
+    }
 }
 
 /// A running cluster.
@@ -134,6 +155,7 @@ impl Cluster {
             true => format!("link_patience_ms = {PATIENT_LINK_MS}\n"),
             false => String::new(),
         };
+        found(&self.weft, &self.directory.join("init.toml"), &settings)?;
         self.run(bed, "meta", [self.meta_node.as_str(); 2], &settings)?;
         let data = |seat: &Seat, process: &str, listen: String, advertise: String, member| {
             format!(

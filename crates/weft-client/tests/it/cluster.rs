@@ -4,6 +4,7 @@ use crate::support::*;
 use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 use std::cell::{Cell, RefCell};
+use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -1023,9 +1024,28 @@ fn nothing_is_believed_after_the_term_and_nothing_lost_if_the_session_lives() {
     });
 }
 
+/// Copies a directory and all below.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "what somebody does to a server's directory"
+)]
+fn copy(from: &Path, to: &Path) {
+    let items: Vec<_> = std::fs::read_dir(from).unwrap().collect();
+    std::fs::create_dir(to).unwrap();
+    for item in items {
+        let item = item.unwrap();
+        match item.file_type().unwrap().is_dir() {
+            true => copy(&item.path(), &to.join(item.file_name())),
+            false => drop(std::fs::copy(item.path(), to.join(item.file_name())).unwrap()),
+        }
+    }
+}
+
 #[test]
 fn a_session_that_ended_fails_what_it_owed_and_goes_on() {
     with_stand_ins(1, async |cluster| {
+        let before = cluster.dir.join("before");
+        copy(&cluster.dir, &before);
         let a = cluster.client().await;
         let (_, handle) = create(&a, "f").await;
         let (_, clean) = create(&a, "clean").await;
@@ -1034,7 +1054,7 @@ fn a_session_that_ended_fails_what_it_owed_and_goes_on() {
         // A service that knows nothing of the session.
         let server = cluster.meta.borrow_mut().take().unwrap();
         server.stop().await;
-        cluster.start_meta(&cluster.dir.join("new")).await;
+        cluster.start_meta(&before).await;
         cluster.serving(1).await;
         // Until its term is over, or it has connected again, the client believes its leases.
         while lookup(&a, "f").await.is_some() {

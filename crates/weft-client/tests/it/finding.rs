@@ -14,15 +14,15 @@ use weft_wire::proto::*;
 use weft_wire::{Failed, Rpc};
 
 fn local(role: identity::Role) -> Local {
-    Local {
-        cluster_id: CLUSTER.into(),
-        identity: Identity {
+    Local::new(
+        CLUSTER.into(),
+        Identity {
             role: role as i32,
             id: 0,
             incarnation: 1,
             group: 0,
         },
-    }
+    )
 }
 
 async fn listen(env: &Env, handler: Handler) -> String {

@@ -456,6 +456,8 @@ fn no_region_leaves_the_lists_while_a_recovery_waits() {
         let store = bed.server(ZERO).store();
         store.remove(object(1)).await.unwrap();
         store.clear(object(1), 0..1);
+        // Nobody else may have its directory.
+        drop(store);
         bed.meta.unsettled.set(1);
         bed.down(ZERO).await;
         bed.until(Mode::Only(ONE), 3).await;

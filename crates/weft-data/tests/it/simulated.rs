@@ -98,15 +98,15 @@ impl Client {
         {
             return Some(connection);
         }
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.into(),
+            Identity {
                 role: Role::Client.into(),
                 id: SESSION,
                 incarnation: 1,
                 group: 0,
             },
-        };
+        );
         let address = format!("{}:7000", host(member));
         let connecting = weft_rpc::connect(&self.env, &address, &local, Rc::new(|_, _| {}));
         let limit = Duration::from_millis(300);
@@ -964,18 +964,23 @@ fn a_registration_that_nobody_answers_is_made_again() {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let kept = asked.clone();
     world.node("meta").start(|env| async move {
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.into(),
+            Identity {
                 role: Role::Meta.into(),
                 id: 0,
                 incarnation: 1,
                 group: 0,
             },
-        };
-        // As one that has lost its power: it takes everything and says nothing.
+        );
+        // As one that has lost its power, once it has given the place: it takes everything and says nothing.
         let clock = env.clone();
         let silent = Rc::new(move |_: &Connection, request: weft_rpc::Request| {
+            if request.method == proto::PlaceRequest::METHOD {
+                let place = proto::PlaceReply::default();
+                let replier = request.replier;
+                return replier.send::<proto::PlaceRequest>(&place, Payload::none());
+            }
             if request.method == proto::RegisterRequest::METHOD {
                 kept.borrow_mut().push((clock.now(), request));
             }

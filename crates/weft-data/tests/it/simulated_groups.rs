@@ -144,15 +144,15 @@ impl Play {
         if let Some(known) = known.filter(Connection::is_open) {
             return Some(known);
         }
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.into(),
+            Identity {
                 role: Role::Client.into(),
                 id: session,
                 incarnation: 1,
                 group: 0,
             },
-        };
+        );
         let address = format!("{}:7000", host(member));
         let connecting = weft_rpc::connect(&self.env, &address, &local, Rc::new(|_, _| {}));
         let connection = self.env.timeout(PATIENCE, connecting).await.ok()?.ok()?;

@@ -62,6 +62,7 @@ pub(crate) fn is_served_while_closed(method: u16) -> bool {
         proto::LeadsRequest::METHOD,
         proto::StatusRequest::METHOD,
         proto::SuspectRequest::METHOD,
+        proto::PlaceRequest::METHOD,
         proto::RegisterRequest::METHOD,
         proto::BeatRequest::METHOD,
         proto::RecoveredRequest::METHOD,

@@ -5,15 +5,17 @@ use super::follower::Follower;
 use super::gate::Gate;
 use super::message::decode;
 use super::peers::Peers;
+use super::superblock::Superblock;
+use super::view::group_of;
 use super::writer::{self, Writer};
-use super::{place, restore, view};
+use super::{place, restore, view, watermarks};
 use crate::checkpoints::{self, Kept};
 use crate::images::Shadow;
 use crate::metrics::{Metrics, gauge_of};
 use crate::reign::{Inherited, Meta};
 use crate::{MetaError, Settings, images, startup};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -22,7 +24,7 @@ use weft_env::{Env, Mono, Task};
 use weft_group::{Engine, Input, MemberId, Now, Output, Record, Shape, Steadiness};
 use weft_journal::{Journal, JournalError, Sealed};
 use weft_rpc::{Connection, Request};
-use weft_types::{Epoch, Sn};
+use weft_types::{Epoch, NameSpaceId, Sn};
 use weft_wire::Failed;
 use weft_wire::proto::{Batch, GroupMember, GroupMessage, View};
 
@@ -73,6 +75,8 @@ pub(crate) struct Member {
     pub(super) admitted: RefCell<Vec<GroupMember>>,
     /// It gives its place up.
     yields: Cell<bool>,
+    /// An operator has it lead with what it has.
+    pub(super) is_forced: Cell<bool>,
     /// Bytes of an image that have come, and of the whole.
     pub(super) image_progress: Cell<(u64, u64)>,
     pub(super) peers: Peers,
@@ -124,32 +128,34 @@ impl Member {
         metrics: &Rc<Metrics>,
         (address, seen): (&str, Option<Steadiness>),
     ) -> Result<Rc<Member>, MetaError> {
-        let started = startup::load(env, settings).await?;
-        let (journal_epoch, last) = started.shape.rank();
-        let store = place::store(env, settings).await?;
+        let loaded = startup::load(env, settings).await?;
+        let (journal_epoch, last) = loaded.shape.rank();
         let applicant = place::Applicant {
             address,
-            store,
+            found: Superblock::load(env, settings).await?,
             journal_epoch,
             is_empty: last == Sn(0),
         };
-        let view = place::enter(env, &**coordinator, settings, applicant).await?;
+        let place::Entered { view, store } =
+            place::enter(env, &**coordinator, settings, applicant).await?;
+        let journal = startup::open(env, settings, loaded.tail).await?;
         let me = MemberId(settings.member);
         let record = record_in(&view, settings, store);
-        let is_member = place::entry(&view, settings, store).is_some();
-        if !is_member {
+        let known = place::entry(&view, settings, store).map(|known| Sn(known.has));
+        if known.is_none() {
             tracing::warn!(group = settings.group, member = %me,
                 "this server is no member of its group yet: let it in with `weft group add {address}`");
         }
-        let is_intact = is_intact(env, settings, &record, last).await?;
+        let has = known.unwrap_or_default();
+        let is_intact = is_intact(env, settings, &record, (last, has)).await?;
         let shadow = Shadow::new(
-            started.imaged,
-            started.shape.base(),
-            image_epoch(&started.shape),
+            loaded.imaged,
+            loaded.shape.base(),
+            image_epoch(&loaded.shape),
         );
-        let follower = Follower::new(started.state, last, started.last_time);
+        let follower = Follower::new(loaded.state, last, loaded.last_time);
         let now = env.now().since(ORIGIN);
-        let shape = (started.shape, is_intact);
+        let shape = (loaded.shape, is_intact);
         let mut engine = Engine::new(me, settings.group_terms.terms(), record, shape, now);
         if let Some(seen) = seen {
             engine.recall(seen);
@@ -159,14 +165,15 @@ impl Member {
             settings: settings.clone(),
             coordinator: coordinator.clone(),
             metrics: metrics.clone(),
-            entries_since_image: Cell::new(started.entries_since_image),
+            entries_since_image: Cell::new(loaded.entries_since_image),
             address: address.to_owned(),
             store,
             view: RefCell::new(view),
             viewed: Notify::new(),
-            is_member: Cell::new(is_member),
+            is_member: Cell::new(known.is_some()),
             admitted: RefCell::default(),
             yields: Cell::new(false),
+            is_forced: Cell::new(false),
             image_progress: Cell::default(),
             peers: Peers::default(),
             writer: Writer::default(),
@@ -188,8 +195,9 @@ impl Member {
             tasks: RefCell::default(),
         });
         // Not ended with the others: what was begun is written to its end.
-        env.spawn("journal", writer::run(member.clone(), started.journal));
+        env.spawn("journal", writer::run(member.clone(), journal));
         member.spawn("view", watch_view(member.clone()));
+        member.spawn("watermarks", watermarks::keep(member.clone()));
         member.spawn("group clock", run_clock(member.clone()));
         member.spawn("follower", follow(member.clone()));
         member.kept.pass(shadow.last_cut());
@@ -210,6 +218,19 @@ impl Member {
         self.env.now().since(ORIGIN)
     }
 
+    /// How many groups the cluster has.
+    pub(super) fn groups(&self) -> usize {
+        self.view.borrow().groups.len()
+    }
+
+    /// The members' directories, as far as the view is known here.
+    pub(super) fn stores(&self) -> BTreeMap<u32, u64> {
+        let view = self.view.borrow();
+        let members = group_of(&view, self.settings.group).map(|group| group.members.iter());
+        let members = members.into_iter().flatten();
+        members.map(|member| (member.id, member.store)).collect()
+    }
+
     /// The reign, while this member leads.
     pub(crate) fn reign(&self) -> Option<Rc<Meta>> {
         self.reign.borrow().clone()
@@ -218,6 +239,11 @@ impl Member {
     /// It leads, and answers.
     pub(crate) fn answers(&self) -> bool {
         self.reign.borrow().is_some() && weft_rpc::Gate::is_open(&*self.gate)
+    }
+
+    /// The name space that it is of, as the view says.
+    pub(crate) fn name_space(&self) -> Option<NameSpaceId> {
+        view::id_of(&self.view.borrow())
     }
 
     /// The view has it as a member.
@@ -727,12 +753,12 @@ fn record_in(view: &View, settings: &Settings, store: u64) -> Record {
 }
 
 /// Whether the disk has all that this member has ever told others that it had, as far as that matters. `last`: of
-/// its journal.
+/// its journal; `has`: what the view says that it has.
 async fn is_intact(
     env: &Env,
     settings: &Settings,
     record: &Record,
-    last: Sn,
+    (last, has): (Sn, Sn),
 ) -> Result<bool, MetaError> {
     let io = |source| MetaError::Io {
         what: format!("noting in {} that it is whole", settings.dir.display()),
@@ -744,12 +770,30 @@ async fn is_intact(
         startup::note_intact(env, settings).await.map_err(io)?;
         return Ok(true);
     }
-    if !record.voters.contains(&me) || startup::is_intact(env, settings).await? {
+    if !record.voters.contains(&me) {
         return Ok(true);
+    }
+    let is_intact = startup::is_intact(env, settings).await?;
+    let is_alone = record.voters.len() == 1;
+    // A journal that is not flushed loses its end with the power.
+    let is_older = last < has && is_intact;
+    if is_older && is_alone {
+        tracing::error!(group = settings.group, member = %me, dir = %settings.dir.display(), %last, %has,
+            "this directory is older than what this member had, and no other one counts: it does not lead. Put the newest \
+             directory back; or choose who is to lead with what it has (`weft group force`)");
+    } else if is_older {
+        tracing::warn!(group = settings.group, member = %me, dir = %settings.dir.display(), %last, %has,
+            "this directory is older than what this member had: it counts when it has the rest from another one");
+    }
+    if is_intact {
+        return Ok(!is_older);
+    }
+    if last < has && is_alone {
+        tracing::warn!(group = settings.group, member = %me, %last, %has,
+            "the journal has lost its end with the power (`journal.sync`), or this directory is an older copy");
     }
     // Who is alone has nobody to get anything from. But a directory that is new has nothing of what the group had:
     // juniors may have some of it, or the former directory is found.
-    let is_alone = record.voters.len() == 1;
     let is_new = last == Sn(0) && !startup::has_been_intact(env, settings).await?;
     if is_alone && is_new {
         tracing::error!(group = settings.group, member = %me, dir = %settings.dir.display(),
@@ -825,12 +869,17 @@ async fn change_view(member: Rc<Member>, from: Record, to: Record) {
     let (env, group) = (&member.env, member.settings.group);
     loop {
         let admitted = member.admitted.borrow().clone();
-        let change = (&from, &to);
         // Who was cut off from the coordinator, too, may hear the active again before it can claim.
         let is_claim = to.epoch > from.epoch;
+        let change = view::Change {
+            from: &from,
+            to: &to,
+            new: &admitted,
+            is_forced: is_claim && member.is_forced.get(),
+        };
         let is_wanted = || !is_claim || !member.hears_another();
         let coordinator = &*member.coordinator;
-        match view::change_record(env, coordinator, group, change, &admitted, is_wanted).await {
+        match view::change_record(env, coordinator, group, &change, is_wanted).await {
             Ok(view) => {
                 let record = record_in(&view, &member.settings, member.store);
                 // The view first: whoever is new there is dialed.

@@ -10,11 +10,13 @@ mod orders;
 mod peers;
 mod place;
 mod restore;
-mod view;
+mod superblock;
+pub(crate) mod view;
+mod watermarks;
 mod writer;
 
 pub(crate) use member::{Ended, Member};
 pub(crate) use orders::on_order;
-pub(crate) use place::removed;
+pub(crate) use place::{check_vacant, not_founded, removed};
 pub(crate) use restore::{adopt, connect, on_image};
 pub(crate) use view::{addresses, another_leads, change, holder, is_partitioned, voters};

@@ -1,7 +1,7 @@
 //! What operators ask and order: how far a member is, who comes, who goes, who leads when nobody can be elected
 //! any more. `weft group` sends these; the rules are the engine's.
 
-use super::view::group_of;
+use super::view::{self, group_of};
 use super::{Member, restore};
 use crate::Settings;
 use std::rc::Rc;
@@ -12,6 +12,7 @@ use weft_rpc::{Payload, Replier, Request};
 use weft_wire::proto::{
     AdmitMemberReply, AdmitMemberRequest, DismissMemberReply, DismissMemberRequest,
     ForceMemberReply, ForceMemberRequest, GroupMember, GroupStatusReply, GroupStatusRequest,
+    VacateMemberReply, VacateMemberRequest,
 };
 use weft_wire::{ADDRESS_BYTES_MAX, Failed, MEMBERS_MAX, Rpc};
 
@@ -46,6 +47,15 @@ pub(crate) fn on_order(member: &Rc<Member>, request: Request) {
             let of = member.clone();
             handle::<DismissMemberRequest, _>(member, request, async move |asked, replier| {
                 dismiss(&of, MemberId(asked.member), replier).await;
+            });
+        }
+        VacateMemberRequest::METHOD => {
+            let of = member.clone();
+            handle::<VacateMemberRequest, _>(member, request, async move |asked, replier| {
+                match vacate(&of, MemberId(asked.member)).await {
+                    Ok(reply) => replier.send::<VacateMemberRequest>(&reply, Payload::none()),
+                    Err(failed) => replier.fail(failed),
+                }
             });
         }
         ForceMemberRequest::METHOD => {
@@ -280,6 +290,57 @@ async fn dismiss(member: &Rc<Member>, id: MemberId, replier: Replier) {
     }
 }
 
+/// The directory of a member is lost: the next empty one that is started under its number takes its place.
+async fn vacate(member: &Rc<Member>, id: MemberId) -> Result<VacateMemberReply, Failed> {
+    check_leads(member)?;
+    let known = known(member, id).ok_or_else(|| Failed::Refused(no_such(member, id)))?;
+    if known.store == 0 {
+        return Ok(VacateMemberReply { was_vacant: true });
+    }
+    let (env, settings) = (&member.env, &member.settings);
+    let found = match known.address.as_str() {
+        "" => None,
+        address => who_is_at(env, settings, address).await.ok(),
+    };
+    let is_it =
+        |found: &GroupStatusReply| (found.group, found.store) == (settings.group, known.store);
+    if known.id == settings.member || found.as_ref().is_some_and(is_it) {
+        return Err(Failed::Refused(format!(
+            "member {id} is alive at {}, with its directory: stop it first if that is to be replaced",
+            known.address
+        )));
+    }
+    tracing::warn!(member = %id, at = known.address, "an operator says that this member's directory is lost");
+    let group = settings.group;
+    let vacated = view::change(env, &*member.coordinator, |view| {
+        let groups = view.groups.iter_mut().filter(|it| it.id == group);
+        let place = groups
+            .flat_map(|it| &mut it.members)
+            .find(|it| (it.id, it.store, &it.address) == (id.0, known.store, &known.address));
+        // Another is there by now, or nobody: nothing is left to do.
+        let Some(place) = place else { return Ok(false) };
+        place.lost = std::mem::take(&mut place.store);
+        place.address.clear();
+        Ok(true)
+    });
+    let vacated = env.timeout(ORDER_PATIENCE, vacated).await;
+    match vacated {
+        Ok(Ok(_)) => Ok(VacateMemberReply { was_vacant: false }),
+        Ok(Err(error)) => Err(Failed::Unavailable(error.to_string())),
+        Err(_) => Err(Failed::Unavailable(
+            "the coordinator does not answer: try again when it does".into(),
+        )),
+    }
+}
+
+/// What `weft group` is told besides, in messages: which group, where that is not the first.
+pub(super) fn of_group(group: u32) -> String {
+    match group {
+        0 => String::new(),
+        group => format!(" --group {group}"),
+    }
+}
+
 fn no_such(member: &Member, id: MemberId) -> String {
     let members = member.look(|engine, _| {
         let members = engine.record().members();
@@ -346,6 +407,7 @@ async fn force(member: &Rc<Member>, asked: MemberId) -> Result<ForceMemberReply,
     loop {
         let changed = member.changed.notified();
         if member.answers() {
+            member.is_forced.set(false);
             let reply = |engine: &weft_group::Engine| ForceMemberReply {
                 epoch: engine.floor().0,
                 sn: engine.committed().0,
@@ -354,16 +416,19 @@ async fn force(member: &Rc<Member>, asked: MemberId) -> Result<ForceMemberReply,
         }
         let heard = member.look(|engine, now| engine.following().filter(|_| engine.hears(now)));
         if let Some(other) = heard {
+            member.is_forced.set(false);
             return Err(Failed::Refused(format!(
                 "member {other} leads, or is about to, and is heard here: nobody need be forced"
             )));
         }
         if member.env.now() > deadline {
+            member.is_forced.set(false);
             return Err(Failed::Unavailable(
                 "it does not lead yet: does the coordinator answer? `weft group status` shows who leads"
                     .into(),
             ));
         }
+        member.is_forced.set(true);
         member.drive(Input::Force);
         // Either way it is looked again.
         let _: Result<(), _> = member.env.timeout(RETRY, changed).await;

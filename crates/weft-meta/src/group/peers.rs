@@ -357,15 +357,18 @@ async fn dial(member: Rc<Member>, peer: Rc<Peer>) {
 }
 
 async fn connect(member: &Rc<Member>, address: &str) -> Option<Connection> {
-    let local = Local {
-        cluster_id: member.settings.cluster_id.clone(),
-        identity: Identity {
+    let local = Local::new(
+        member.settings.cluster_id.clone(),
+        Identity {
             role: Role::Meta as i32,
             id: u64::from(member.settings.member),
             incarnation: member.env.random(),
             group: member.settings.group,
         },
-    };
+    );
+    if let Some(name_space) = member.name_space() {
+        local.is_of(name_space);
+    }
     let refuse = Rc::new(|_: &Connection, request: weft_rpc::Request| {
         let why = "members send on the connections that they have made";
         request.replier.fail(Failed::Refused(why.into()));

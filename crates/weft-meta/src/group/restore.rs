@@ -195,16 +195,16 @@ pub(crate) async fn connect(
     address: &str,
     patience: Duration,
 ) -> std::io::Result<Connection> {
-    let local = Local {
-        cluster_id: settings.cluster_id.clone(),
-        identity: Identity {
+    let local = Local::new(
+        settings.cluster_id.clone(),
+        Identity {
             // Not as a member: the end of this connection is to prove nothing.
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
             group: settings.group,
         },
-    };
+    );
     let refuse = Rc::new(|_: &Connection, request: Request| {
         let why = "who only asks answers nothing";
         request.replier.fail(Failed::Refused(why.into()));

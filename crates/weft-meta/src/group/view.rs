@@ -5,11 +5,16 @@ use std::collections::BTreeSet;
 use weft_coordinator::{Coordinator, CoordinatorError, written_by};
 use weft_env::Env;
 use weft_group::{MemberId, Record};
-use weft_types::{Epoch, GroupId, SLOTS, Slot};
+use weft_types::{Epoch, GroupId, NameSpaceId, SLOTS, Slot};
 use weft_wire::proto::{Group, GroupMember, SlotRange, View, group_member::Role};
 
 /// Who asks again what the coordinator has not answered waits this long.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// The name space that the view is of. None: it has not been founded.
+pub(crate) fn id_of(view: &View) -> Option<NameSpaceId> {
+    NameSpaceId::from_bytes(&view.name_space)
+}
 
 /// The group of that number.
 pub(super) fn group_of(view: &View, group: u32) -> Option<&Group> {
@@ -59,6 +64,8 @@ fn put_record(view: &mut View, group: u32, record: &Record, new: &[GroupMember])
                     .unwrap_or_default(),
                 role: role as i32,
                 store: known.map_or(0, |member| member.store),
+                lost: known.map_or(0, |member| member.lost),
+                has: known.map_or(0, |member| member.has),
             }
         })
         .collect();
@@ -106,7 +113,7 @@ pub(crate) fn is_partitioned(view: &View) -> bool {
 }
 
 /// The slots of a cluster that begins with so many groups: to each the same number, or one more.
-pub(super) fn shared_out(groups: u32) -> Vec<SlotRange> {
+pub(crate) fn shared_out(groups: u32) -> Vec<SlotRange> {
     let bound = |group: u32| u32::from(SLOTS) * group / groups;
     let range = |group| SlotRange {
         first: bound(group),
@@ -192,29 +199,44 @@ pub(crate) async fn another_leads(
     let _: Result<(), _> = env.timeout(patience, looking).await;
 }
 
+/// A change of a group's record.
+pub(super) struct Change<'a> {
+    pub from: &'a Record,
+    pub to: &'a Record,
+    /// What is known of members that are not there yet.
+    pub new: &'a [GroupMember],
+    /// An operator has this member lead with what it has.
+    pub is_forced: bool,
+}
+
 /// Changes the record from one to another, if it is the first still and that is still wanted when the coordinator
-/// can be reached. Answers the view then. `new` is what is known of members that are not there yet.
+/// can be reached. Answers the view then.
 pub(super) async fn change_record(
     env: &Env,
     coordinator: &dyn Coordinator,
     group: u32,
-    (from, to): (&Record, &Record),
-    new: &[GroupMember],
+    wanted: &Change<'_>,
     is_wanted: impl Fn() -> bool,
 ) -> Result<View, MetaError> {
     change(env, coordinator, |view| {
-        let is_due = record_of(view, group).as_ref() == Some(from) && is_wanted();
+        let is_due = record_of(view, group).as_ref() == Some(wanted.from) && is_wanted();
         if is_due {
-            put_record(view, group, to, new);
+            put_record(view, group, wanted.to, wanted.new);
+            let group = view.groups.iter_mut().find(|known| known.id == group);
+            if let Some(group) = group.filter(|_| wanted.is_forced) {
+                group.forced = wanted.to.epoch.0;
+                // What only others had is lost, and its numbers are given to other batches.
+                group.members.iter_mut().for_each(|member| member.has = 0);
+            }
         }
         Ok(is_due)
     })
     .await
 }
 
-/// Adds the group if it is not there: this member is its only voter, the others that it is to have are
-/// juniors. (A group that has no members was left by a server that stopped before it had served.)
-pub(super) fn found(view: &mut View, settings: &Settings) {
+/// Adds the group if nobody of it has started yet: this member is its only voter, the others that it is to have are
+/// juniors.
+pub(super) fn begin_group(view: &mut View, settings: &Settings) {
     if group_of(view, settings.group).is_none() {
         view.groups.push(Group {
             id: settings.group,
@@ -274,11 +296,11 @@ mod tests {
     fn a_record_is_found_again_in_the_view() {
         let mut view = View::default();
         assert_eq!(record_of(&view, 0), None);
-        found(&mut view, &settings(2));
+        begin_group(&mut view, &settings(2));
         let founded = record_of(&view, 0).expect("it was founded");
         assert_eq!(founded.voters, BTreeSet::from([MemberId(2)]));
         assert_eq!(founded.juniors, BTreeSet::from([MemberId(1), MemberId(3)]));
-        found(&mut view, &settings(1));
+        begin_group(&mut view, &settings(1));
         assert_eq!(record_of(&view, 0), Some(founded.clone()), "once");
         view.groups[0].members[1].address = "here:1".into();
 
@@ -298,7 +320,7 @@ mod tests {
     #[test]
     fn who_is_let_in_has_an_address_and_what_was_known_is_kept() {
         let mut view = View::default();
-        found(&mut view, &settings(1));
+        begin_group(&mut view, &settings(1));
         view.groups[0].members[0].address = "here:1".into();
         view.groups[0].members[0].store = 11;
         let mut next = record_of(&view, 0).expect("it was founded");

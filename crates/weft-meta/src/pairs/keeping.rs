@@ -4,6 +4,8 @@
 //! That the connection ends is how its death is seen. A pair that is not known is added when both its
 //! members are there.
 
+use super::life::{self, Age};
+use super::place;
 use super::view::keep_view;
 use super::{CLOCK_MAX, Link, MEMBERS, Pair, Suspect, member_of, since};
 use crate::reign::{Core, Meta};
@@ -14,7 +16,7 @@ use weft_env::Mono;
 use weft_namespace::State;
 use weft_pair::{Action, Disk, Mode, PairState, Registration, Said, StoreKey};
 use weft_rpc::{Connection, Payload, Replier};
-use weft_types::{Epoch, Member, PairId};
+use weft_types::{Epoch, Member, NameSpaceId, PairId};
 use weft_wire::Failed;
 use weft_wire::proto::{
     self, BeatReply, BeatRequest, Identity, MemberReport, PairMembers, PairStates, RecoveredReply,
@@ -48,24 +50,21 @@ pub(crate) fn on_register(
             "an address or store id that is none".into(),
         ));
     }
-    if core.pairs.terms.is_none() {
-        let why = "the first group decides about pairs: register there";
-        return replier.fail(Failed::Refused(why.into()));
-    }
     let pair = PairId(request.pair);
-    if core.state.is_removed(pair) {
-        return replier.fail(Failed::Refused(format!(
-            "pair {pair} was drained and removed: stop this server, or let the pair in again with \
-             `weft pair add {pair}`"
-        )));
+    let store = place::Store {
+        name_space: NameSpaceId::from_bytes(&request.name_space),
+        key: StoreKey::of(&request.store_id),
+        life: request.life,
+        offered: request.offered_life,
+    };
+    if let Err(failed) = place::check(core, pair, member, Some(store)) {
+        return replier.fail(failed);
     }
-    let retired = core.state.retired_store(pair, member);
-    if retired == Some(StoreKey::of(&request.store_id).0) {
-        return replier.fail(Failed::Refused(format!(
-            "member {member} of pair {pair} is being replaced: stop this server, and start one with an \
-             empty directory in its place, or take it back with `weft pair replace {pair} --member \
-             {member} --cancel`"
-        )));
+    if life::age(core, pair, member, &store) == Age::Newer {
+        if let Some(failed) = core.commits.refusal() {
+            return replier.fail(failed);
+        }
+        life::went_back(meta, core, pair, member, &store);
     }
     let id = u64::from(request.pair) * 2 + member.index() as u64;
     let incarnation = request.incarnation;
@@ -129,11 +128,9 @@ fn added(meta: &Rc<Meta>, core: &mut Core, pair: PairId) {
         return;
     }
     let journaled = core.state.pair_state(pair).unwrap_or_default();
-    let Ok(state) = PairState::from_proto(&journaled) else {
-        tracing::error!(%pair, "a new pair has no state");
-        return;
-    };
-    core.pairs.insert(state, meta.env.now());
+    if let Err(bad) = core.pairs.keep(&journaled, meta.env.now()) {
+        return tracing::error!(%pair, %bad, "a new pair has no state");
+    }
     committed(meta, core, pair);
     let slots = core.pairs.joining.remove(&pair).unwrap_or_default();
     for member in MEMBERS {
@@ -156,7 +153,9 @@ pub(crate) fn on_replace(
         return replier.fail(Failed::Refused("a pair has members 0 and 1".into()));
     };
     let Some(pair) = core.pairs.by_id.get(&id) else {
-        return replier.fail(Failed::Refused(format!("there is no pair {id}")));
+        return replier.fail(Failed::Refused(format!(
+            "there is no pair {id}, and no store of it to give up: an empty directory may take a place in it"
+        )));
     };
     let store = match request.cancel {
         false => pair.to_give_up(id, member, meta.env.now()),
@@ -379,6 +378,7 @@ fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number:
             fenced_below,
             lease_ms: meta.settings.pair.lease_ms,
             beat_ms: meta.settings.pair.beat_ms,
+            name_space: core.view.name_space.clone(),
             meta_addresses,
             groups: core.view.groups.clone(),
             slots: core.view.slots.clone(),

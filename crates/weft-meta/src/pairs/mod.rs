@@ -6,12 +6,16 @@
 
 mod following;
 mod keeping;
+mod life;
+mod place;
 mod view;
 
 pub(crate) use following::{follow, on_attend, on_follow};
 pub(crate) use keeping::{
     inherited, on_beat, on_recovered, on_register, on_replace, on_suspect, removed, run_clock,
 };
+pub(crate) use life::on_renew;
+pub(crate) use place::on_place;
 
 use crate::MetaError;
 use crate::reign::{Core, Meta};
@@ -20,7 +24,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_env::Mono;
 use weft_namespace::State;
-use weft_pair::{Keeper, Mode, Now, PairState, Terms};
+use weft_pair::{BadState, Keeper, Mode, Now, PairState, Terms};
 use weft_rpc::{Connection, Replier};
 use weft_types::{Epoch, Member, PairId};
 use weft_wire::proto::identity::Role;
@@ -78,6 +82,8 @@ pub(crate) struct Pairs {
     pulse: Mono,
     /// Counts what others that follow have to be told.
     version: u64,
+    /// A store was newer than this name space, and the numbers have been lifted above what it may know.
+    has_skipped: bool,
 }
 
 /// Where an order about objects of a pair goes.
@@ -128,11 +134,12 @@ impl Pairs {
             next_number: 1,
             pulse: now,
             version: 1,
+            has_skipped: false,
         };
         for journaled in state.pair_states() {
-            let journaled = PairState::from_proto(journaled)
+            pairs
+                .keep(journaled, now)
                 .map_err(|bad| MetaError::Corrupt(format!("the journal holds {bad}")))?;
-            pairs.insert(journaled, now);
         }
         Ok(pairs)
     }
@@ -165,6 +172,21 @@ impl Pairs {
             Mode::Both => None,
             Mode::Only(sole) | Mode::Recovering(sole) | Mode::Down(sole) => Some(sole.twin()),
         }
+    }
+
+    /// A pair as it is journaled.
+    fn keep(&mut self, journaled: &proto::PairState, now: Mono) -> Result<(), BadState> {
+        let state = PairState::from_proto(journaled)?;
+        self.insert(state, now);
+        let keeper = self
+            .by_id
+            .get_mut(&state.pair)
+            .and_then(|pair| pair.keeper.as_mut());
+        // It is said of one that serves from both copies, too, while nobody has served it.
+        if let (Some(keeper), Some(last)) = (keeper, Member::from_index(journaled.serving)) {
+            keeper.served_last(last);
+        }
+        Ok(())
     }
 
     fn insert(&mut self, state: PairState, now: Mono) {

@@ -1,50 +1,29 @@
 //! What the coordinator's view says of pairs.
 
+use crate::MetaError;
+use crate::group::view;
 use crate::reign::{Core, Meta};
 use std::rc::Rc;
-use std::time::Duration;
-use weft_coordinator::CoordinatorError;
 use weft_wire::proto::View;
 
-/// A coordinator that is away is asked again after this.
-const VIEW_RETRY: Duration = Duration::from_secs(1);
-
-/// Changes the view as [`record_view`] does, as soon as the coordinator is there: nobody else would in this
-/// reign.
+/// Makes the view what `put` leaves it, in the coordinator, then here; as soon as the coordinator is there, for nobody
+/// else would in this reign. `put` does nothing a second time.
+///
+/// # Errors
+/// If the coordinator cannot take it.
 pub(super) async fn keep_view(
     meta: &Rc<Meta>,
-    change: impl Fn(&Core, &mut View),
-) -> Result<(), CoordinatorError> {
-    loop {
-        match record_view(meta, &change).await {
-            Err(CoordinatorError::Unavailable(why)) => {
-                tracing::debug!(why, "the view cannot be changed now");
-                meta.env.sleep(VIEW_RETRY).await;
-            }
-            result => return result,
-        }
+    put: impl Fn(&Core, &mut View),
+) -> Result<(), MetaError> {
+    let change = |view: &mut View| {
+        let before = view.clone();
+        put(&meta.core.borrow(), view);
+        Ok(*view != before)
+    };
+    let view = view::change(&meta.env, &*meta.coordinator, change).await?;
+    let core = &mut *meta.core.borrow_mut();
+    if core.view.version < view.version {
+        core.view = view;
     }
-}
-
-/// Changes the view in the coordinator, then here.
-async fn record_view(
-    meta: &Rc<Meta>,
-    change: impl Fn(&Core, &mut View),
-) -> Result<(), CoordinatorError> {
-    loop {
-        let mut view = meta.coordinator.view().await?;
-        change(&meta.core.borrow(), &mut view);
-        view.version += 1;
-        match meta.coordinator.compare_and_set(view).await {
-            Ok(view) => {
-                let core = &mut *meta.core.borrow_mut();
-                if core.view.version < view.version {
-                    core.view = view;
-                }
-                return Ok(());
-            }
-            Err(CoordinatorError::Conflict { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    Ok(())
 }

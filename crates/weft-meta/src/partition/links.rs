@@ -1,6 +1,7 @@
 //! Connections to the actives of other groups: one each, made when it is first needed, looked for again
 //! when it breaks or its server does not lead any more.
 
+use crate::group::view;
 use crate::reign::Meta;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -101,16 +102,19 @@ impl Meta {
 
 /// Keeps the link for as long as the reign lasts.
 async fn keep(meta: Rc<Meta>, group: GroupId, link: Rc<Link>) {
-    let local = Local {
-        cluster_id: meta.settings.cluster_id.clone(),
-        identity: Identity {
+    let local = Local::new(
+        meta.settings.cluster_id.clone(),
+        Identity {
             // Not as a member of a group: the end of this connection is to prove nothing.
             role: Role::Tool as i32,
             id: 0,
             incarnation: meta.env.random(),
             group: group.0,
         },
-    };
+    );
+    if let Some(name_space) = view::id_of(&meta.core.borrow().view) {
+        local.is_of(name_space);
+    }
     let refuse: Handler = Rc::new(|_, request| {
         let why = "groups ask each other on the connections that they have made";
         request.replier.fail(Failed::Refused(why.into()));

@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use std::path::Path;
-use weft_meta::{Settings, start};
+use weft_meta::Settings;
 use weft_rpc::{Connection, Payload};
 use weft_wire::proto::*;
 
@@ -73,7 +73,7 @@ fn write_the_kept_directory() {
             image_every_entries: 5,
             ..settings(&dir)
         };
-        let server = start(env.clone(), often.clone()).await.unwrap();
+        let server = begin(&env, often.clone()).await;
         let _members = pair(&env, server.address(), 0).await;
         let client = Client::open(&env, server.address()).await;
         client.keep_alive();
@@ -88,7 +88,7 @@ fn write_the_kept_directory() {
         };
         client.done(op::Op::Setattr(owed)).await;
         server.stop().await;
-        let server = start(env.clone(), settings(&dir)).await.unwrap();
+        let server = begin(&env, settings(&dir)).await;
         let request = SessionRequest {
             session: client.session,
             write_leases: vec![file],
@@ -151,7 +151,7 @@ fn write_the_kept_spread_directory() {
             image_every_entries: 5,
             ..settings(&dir)
         };
-        let server = start(env.clone(), often).await.unwrap();
+        let server = begin(&env, often).await;
         let _members = pair(&env, server.address(), 0).await;
         let client = Client::open(&env, server.address()).await;
         client.keep_alive();
@@ -175,7 +175,7 @@ fn write_the_kept_spread_directory() {
         // Until an image is written, too.
         env.sleep(std::time::Duration::from_secs(1)).await;
         server.stop().await;
-        let server = start(env.clone(), settings(&dir)).await.unwrap();
+        let server = begin(&env, settings(&dir)).await;
         let client = Client::open(&env, server.address()).await;
         client.keep_alive();
         let name = format!("f{FILES}");

@@ -30,7 +30,7 @@ async fn serve(world: &World, node: &Node) -> String {
             listen,
             ..settings(Path::new("/meta"))
         };
-        let server = weft_meta::start(env.clone(), settings).await.unwrap();
+        let server = begin(&env, settings).await;
         *told.borrow_mut() = Some(server.address().to_owned());
         std::future::pending::<()>().await;
     });

@@ -38,7 +38,7 @@ fn a_restart_reads_image_and_journal_and_a_damaged_image_is_passed_over() {
             image_every_entries: 40,
             ..settings(&dir)
         };
-        let server = start(env.clone(), often.clone()).await.unwrap();
+        let server = begin(&env, often.clone()).await;
         let client = Client::open(&env, server.address()).await;
         client.keep_alive();
         let mut made = 0;
@@ -60,7 +60,7 @@ fn a_restart_reads_image_and_journal_and_a_damaged_image_is_passed_over() {
         let before = status(&env, server.address()).await;
         server.stop().await;
 
-        let server = start(env.clone(), often.clone()).await.unwrap();
+        let server = begin(&env, often.clone()).await;
         let after = status(&env, server.address()).await;
         assert_eq!(
             (after.inodes, after.epoch),
@@ -74,7 +74,7 @@ fn a_restart_reads_image_and_journal_and_a_damaged_image_is_passed_over() {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 4;
         std::fs::write(&newest, bytes).unwrap();
-        let server = start(env.clone(), often.clone()).await.unwrap();
+        let server = begin(&env, often.clone()).await;
         let again = status(&env, server.address()).await;
         assert_eq!(
             (again.inodes, again.epoch),
@@ -86,7 +86,7 @@ fn a_restart_reads_image_and_journal_and_a_damaged_image_is_passed_over() {
         for path in images(&dir) {
             std::fs::write(path, b"nothing").unwrap();
         }
-        let server = start(env.clone(), often.clone()).await.unwrap();
+        let server = begin(&env, often.clone()).await;
         assert_eq!(status(&env, server.address()).await.inodes, before.inodes);
         server.stop().await;
 

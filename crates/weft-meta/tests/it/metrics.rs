@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use weft_meta::{METRICS, Settings, start};
+use weft_meta::{METRICS, Settings};
 
 const TABLE: &str = include_str!("../../../../docs/operating/metrics.md");
 
@@ -13,7 +13,7 @@ fn every_metric_is_served_and_stands_in_the_table() {
             metrics_listen: Some("127.0.0.1:0".into()),
             ..settings(&dir)
         };
-        let server = start(env.clone(), settings).await.unwrap();
+        let server = begin(&env, settings).await;
         let client = Client::open(&env, server.address()).await;
         client.mkdir(1, "d").await;
         let mut stream = env

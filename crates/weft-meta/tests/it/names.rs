@@ -1,7 +1,7 @@
 //! Names over real sockets: changes, reads, repetition, restarts.
 
 use crate::support::*;
-use weft_meta::{Server, Settings, start};
+use weft_meta::{Server, Settings};
 use weft_wire::Failed;
 use weft_wire::proto::{self, *};
 
@@ -71,13 +71,13 @@ fn the_root_of_a_new_name_space_has_the_owner_that_the_settings_name() {
             let client = Client::open(&env, server.address()).await;
             client.inode(1).await.unwrap().inode.unwrap().attr.unwrap()
         };
-        let first = start(env.clone(), owned_by(1_000)).await.unwrap();
+        let first = begin(&env, owned_by(1_000)).await;
         let made = root(&first).await;
         assert_eq!((made.uid, made.gid, made.mode), (1_000, 7, 0o755));
         assert!(made.mtime.unwrap().seconds > 1_500_000_000, "not 1970");
         first.stop().await;
         // Only then: what is there is not given away by a setting.
-        let again = start(env.clone(), owned_by(2_000)).await.unwrap();
+        let again = begin(&env, owned_by(2_000)).await;
         assert_eq!(root(&again).await, made);
         again.stop().await;
     });
@@ -93,14 +93,14 @@ fn a_power_cut_in_the_first_start_leaves_the_root_to_the_next() {
             },
             ..settings(&dir)
         };
-        let first = start(env.clone(), always()).await.unwrap();
+        let first = begin(&env, always()).await;
         first.stop().await;
         let mut segments = env.read_dir(&dir.join("journal")).unwrap();
         let segment = dir.join("journal").join(segments.pop().unwrap().name);
         // The second batch is torn.
         let file = env.open(&segment, weft_env::OpenMode::Write).await.unwrap();
         file.set_len(file.len().unwrap() - 1).unwrap();
-        let again = start(env.clone(), always()).await.unwrap();
+        let again = begin(&env, always()).await;
         let client = Client::open(&env, again.address()).await;
         let root = client.inode(1).await.unwrap().inode.unwrap().attr.unwrap();
         assert_eq!(root.uid, 1_000);

@@ -3,7 +3,8 @@
 use crate::support::*;
 use pair_state::Mode;
 use std::time::Duration;
-use weft_rpc::Payload;
+use weft_rpc::{CallError, Payload};
+use weft_wire::Failed;
 use weft_wire::proto::job::What;
 use weft_wire::proto::*;
 
@@ -114,6 +115,147 @@ fn a_suspicion_alone_changes_nothing() {
         };
         client.call(&suspect).await.unwrap();
         assert!(env.now().since(begin) < took + Duration::from_millis(200));
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_members_place_is_taken_once_and_vacant_again_when_its_store_is_given_up() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let tool = tool(&env, server.address()).await;
+        let place = async || {
+            let request = PlaceRequest { pair: 0, member: 1 };
+            tool.call(&request, Payload::none()).await
+        };
+        let name_space = place().await.unwrap().0.name_space;
+        assert_eq!(name_space.len(), 16);
+        let [zero, one] = pair(&env, server.address(), 0).await;
+        assert_eq!(
+            one.welcome.borrow().as_ref().unwrap().name_space,
+            name_space
+        );
+        let refused = place().await.unwrap_err().to_string();
+        assert!(
+            refused.contains("weft pair replace 0 --member 1"),
+            "{refused}"
+        );
+        // Neither another store has it, nor its own of another name space.
+        let register = |store: &str, name_space: &[u8]| RegisterRequest {
+            member: 1,
+            address: "127.0.0.1:9009".into(),
+            incarnation: 7,
+            store_id: store.into(),
+            name_space: name_space.to_vec().into(),
+            ..RegisterRequest::default()
+        };
+        let other = [&name_space[..15], &[!name_space[15]]].concat();
+        for (request, why) in [
+            (register("another", &name_space), "another store"),
+            (register("store-0-1", &other), "is of name space"),
+        ] {
+            let refused = tool.call(&request, Payload::none()).await.unwrap_err();
+            assert!(
+                matches!(&refused, CallError::Failed(Failed::Misplaced(said)) if said.contains(why)),
+                "{refused}"
+            );
+        }
+        assert_eq!(zero.mode().0, Mode::Both);
+
+        one.die();
+        until(&env, "one goes on alone", || zero.mode() == (Mode::Only, 0)).await;
+        place().await.unwrap_err();
+        let replace = ReplaceMemberRequest {
+            member: 1,
+            ..ReplaceMemberRequest::default()
+        };
+        tool.call(&replace, Payload::none()).await.unwrap();
+        place().await.unwrap();
+        let _new = Member::with_store(&env, server.address(), 0, 1, "another").await;
+        until(&env, "it is being filled", || {
+            zero.mode() == (Mode::Recovering, 0)
+        })
+        .await;
+        zero.recovered().await;
+        place().await.unwrap_err();
+        let old = register("store-0-1", &name_space);
+        let refused = tool.call(&old, Payload::none()).await.unwrap_err();
+        assert!(
+            matches!(refused, CallError::Failed(Failed::Misplaced(_))),
+            "{refused}"
+        );
+        server.stop().await;
+    });
+}
+
+#[test]
+fn an_older_copy_of_a_store_is_refused_and_a_newer_one_tells_that_the_name_space_went_back() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let [zero, one] = pair(&env, server.address(), 0).await;
+        let life = |count: u64, random: u64| count << 32 | random;
+        let renew = async |member: &Member, life| {
+            let request = RenewLifeRequest {
+                pair: 0,
+                member: 1,
+                store_id: "store-0-1".into(),
+                life,
+            };
+            member.connection.call(&request, Payload::none()).await
+        };
+        renew(&zero, life(1, 1)).await.unwrap_err();
+        for count in 1..=3 {
+            renew(&one, life(count, 9)).await.unwrap();
+        }
+        for earlier in [life(2, 9), life(3, 8)] {
+            let refused = renew(&one, earlier).await.unwrap_err().to_string();
+            assert!(refused.contains("a later life"), "{refused}");
+        }
+        one.die();
+        until(&env, "one goes on alone", || zero.mode() == (Mode::Only, 0)).await;
+        let come = async |life, offered_life| {
+            // One that is let in has its connection taken when the next one comes.
+            let tool = tool(&env, server.address()).await;
+            let request = RegisterRequest {
+                member: 1,
+                address: "127.0.0.1:9009".into(),
+                incarnation: 7,
+                store_id: "store-0-1".into(),
+                life,
+                offered_life,
+                ..RegisterRequest::default()
+            };
+            let come = tool.call(&request, Payload::none());
+            let answered = env.timeout(Duration::from_millis(300), come).await;
+            match answered {
+                Ok(Err(CallError::Failed(Failed::Misplaced(said)))) => Some(said),
+                Ok(Err(other)) => panic!("{other}"),
+                // It is taken for what it says, and answered when the pair has a part for it.
+                Ok(Ok(_)) | Err(_) => None,
+            }
+        };
+        // As it was; of a copy that has gone another way; and of before there were such numbers.
+        for (life, offered) in [
+            (life(2, 9), 0),
+            (life(2, 9), life(3, 8)),
+            (life(3, 8), 0),
+            (0, 0),
+        ] {
+            let said = come(life, offered).await.unwrap();
+            assert!(
+                said.contains("an older copy of the store of member 1"),
+                "{said}"
+            );
+        }
+        // The one that was noted; one that was killed before it heard of it; and one that has lived on.
+        let next_session = async || Client::open(&env, server.address()).await.session;
+        let before = next_session().await;
+        assert_eq!(come(life(3, 9), life(4, 4)).await, None);
+        assert_eq!(come(life(2, 9), life(3, 9)).await, None);
+        assert_eq!(next_session().await, before + 1);
+        assert_eq!(come(life(7, 1), 0).await, None);
+        assert!(next_session().await > before + (1 << 24));
+        assert!(come(life(3, 9), 0).await.is_some());
         server.stop().await;
     });
 }

@@ -14,7 +14,7 @@ use crate::parts::{Foreign, Prepared, transaction_of};
 use crate::sessions::{REPLIES_MAX, SESSION_NAME_MAX, Session};
 use crate::slots::{Arriving, Attempt, Given, SlotSet, slot_of};
 use crate::spread::Role;
-use crate::state::{Removed, State, Trim};
+use crate::state::{Floors, Life, Removed, State, Trim};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,6 +33,8 @@ use weft_wire::proto::{
 
 /// No counter comes here in the lifetime of a name space, so that counting on never overflows.
 const COUNTER_MAX: u64 = 1 << 62;
+/// Files have contents left to be given.
+const GENERATION_FLOOR_MAX: u32 = u32::MAX - (1 << 24);
 
 /// What is wrong with a record.
 pub(super) type Wrong = String;
@@ -186,6 +188,12 @@ impl Loader {
                     "a number of jobs that cannot be"
                 );
                 self.state.last_job = header.last_job;
+                demand!(header.ino_floor < COUNTER_MAX, "a floor that cannot be");
+                self.state.floors = Floors {
+                    ino: header.ino_floor,
+                    generation: header.generation_floor,
+                    forced: header.skipped_forced,
+                };
                 self.place(&header)
             }
             Record::Pair(pair) => self.pair(pair),
@@ -203,6 +211,7 @@ impl Loader {
             Record::Move(copy) => self.copy(&copy),
             Record::RemovedPair(removed) => self.removed_pair(removed),
             Record::RetiredStore(retired) => self.retired_store(retired),
+            Record::Life(life) => self.life(life),
             Record::Foreign(foreign) => self.foreign(foreign),
             Record::Prepared(prepared) => self.prepared(prepared),
             Record::Decided(decided) => self.decided(&decided),
@@ -333,18 +342,18 @@ impl Loader {
     }
 
     /// What the numbers of the slot's inodes, and of its trimmings, are below.
-    pub(crate) fn begin_part(
-        &mut self,
-        slot: Slot,
-        next_counter: u64,
-        next_trim: u64,
-    ) -> Result<(), Wrong> {
+    pub(crate) fn begin_part(&mut self, slot: Slot, head: &proto::SlotHead) -> Result<(), Wrong> {
         demand!(
-            (1..COUNTER_MAX).contains(&next_trim),
+            (1..COUNTER_MAX).contains(&head.next_trim),
             "a counter that cannot be"
         );
-        self.state.next_trim = next_trim;
-        match next_counter {
+        demand!(
+            head.generation_floor <= GENERATION_FLOOR_MAX,
+            "a floor of generations that cannot be"
+        );
+        self.state.next_trim = head.next_trim;
+        self.state.floors.generation = head.generation_floor;
+        match head.next_counter {
             0 => Ok(()),
             next_counter => self.slot(proto::ImageSlot {
                 slot: u32::from(slot.0),
@@ -848,8 +857,14 @@ impl Loader {
             !self.state.pairs.contains_key(&pair) && record.epoch < COUNTER_MAX,
             "pair {pair} is there and removed"
         );
+        demand!(
+            record.serving <= 1,
+            "pair {pair} has no member {}",
+            record.serving
+        );
         let removed = Removed {
             epoch: Epoch(record.epoch),
+            serving: record.serving,
             is_admitted: record.is_admitted,
         };
         let double = self.state.removed_pairs.insert(pair, removed);
@@ -871,6 +886,24 @@ impl Loader {
         demand!(
             double.is_none(),
             "two stores of member {member} of pair {pair} were given up"
+        );
+        Ok(())
+    }
+
+    fn life(&mut self, record: proto::NoteLife) -> Result<(), Wrong> {
+        let pair = PairId(record.pair);
+        let member = Member::from_index(record.member);
+        let (Some(member), Some(store)) = (member, NonZeroU64::new(record.store)) else {
+            return Err(format!("the life of a store of pair {pair}"));
+        };
+        let life = record.life;
+        let double = self
+            .state
+            .lives
+            .insert((pair, member), Life { store, life });
+        demand!(
+            double.is_none(),
+            "two lives of member {member} of pair {pair}"
         );
         Ok(())
     }

@@ -16,7 +16,7 @@ use weft_wire::proto::{
     Give, ImageArriving, ImageDecided, ImageDeletion, ImageEnd, ImageEntries, ImageEntry,
     ImageForeign, ImageHeader, ImageInode, ImageLock, ImageMove, ImageOpen, ImagePart, ImagePiece,
     ImagePrepared, ImageRecord, ImageRemovedPair, ImageReply, ImageSession, ImageShape, ImageSlot,
-    ImageXattr, ObjectName, RetireStore, SetOpen, SlotPiece,
+    ImageXattr, NoteLife, ObjectName, RetireStore, SetOpen, SlotPiece,
 };
 
 /// The records of an image one after the other, for who cannot stop for all of them at once.
@@ -92,6 +92,9 @@ fn walk(state: &State) -> impl Iterator<Item = Record> + '_ {
             false => state.slots.ranges(state.group.0),
         },
         has_no_slots: state.slots.is_empty(),
+        ino_floor: state.floors.ino,
+        generation_floor: state.floors.generation,
+        skipped_forced: state.floors.forced,
     });
     let pairs = state.pairs.values().map(|pair| Record::Pair(*pair));
     let slots = state.counters.iter().map(|(slot, next_counter)| {
@@ -203,6 +206,7 @@ fn jobs(state: &State) -> impl Iterator<Item = Record> + '_ {
         Record::RemovedPair(ImageRemovedPair {
             pair: pair.0,
             epoch: removed.epoch.0,
+            serving: removed.serving,
             is_admitted: removed.is_admitted,
         })
     });
@@ -213,7 +217,15 @@ fn jobs(state: &State) -> impl Iterator<Item = Record> + '_ {
             store: store.get(),
         })
     });
-    jobs.chain(moves).chain(removed).chain(retired)
+    let lives = state.lives.iter().map(|((pair, member), known)| {
+        Record::Life(NoteLife {
+            pair: pair.0,
+            member: member.index() as u32,
+            store: known.store.get(),
+            life: known.life,
+        })
+    });
+    jobs.chain(moves).chain(removed).chain(retired).chain(lives)
 }
 
 /// What is between this group and others.

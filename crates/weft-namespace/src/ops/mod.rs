@@ -27,6 +27,7 @@ pub(crate) mod set_policy;
 pub(crate) mod setattr;
 mod settled_size;
 pub(crate) mod setxattr;
+mod skip_numbers;
 mod slots;
 mod transactions;
 mod trim_done;
@@ -209,6 +210,8 @@ impl State {
             Op::AdmitPair(op) => pairs::admit(self, ctx, op),
             Op::GivePolicy(op) => jobs::give_policy(self, ctx, op),
             Op::RetireStore(op) => pairs::retire_store(self, ctx, op),
+            Op::NoteLife(op) => pairs::note_life(self, ctx, op),
+            Op::SkipNumbers(op) => skip_numbers::apply(self, ctx, op),
             Op::Found(op) => transactions::found(self, ctx, op),
             Op::Prepare(op) => transactions::prepare(self, ctx, op),
             Op::Commit(op) => transactions::commit(self, ctx, op),
@@ -308,6 +311,8 @@ impl State {
             | Op::AdmitPair(_)
             | Op::GivePolicy(_)
             | Op::RetireStore(_)
+            | Op::NoteLife(_)
+            | Op::SkipNumbers(_)
             | Op::Found(_)
             | Op::Forget(_)
             | Op::PlanCheckpoint(_)

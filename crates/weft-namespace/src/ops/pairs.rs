@@ -1,7 +1,7 @@
 //! AddPair and SetPairState: the pairs of data servers, and who may serve each.
 
 use crate::errno::Errno;
-use crate::state::{Context, Removed, State};
+use crate::state::{Context, Life, Removed, State};
 use std::num::NonZeroU64;
 use weft_types::{Epoch, Member, PairId};
 use weft_wire::proto::job::What;
@@ -18,10 +18,12 @@ pub(super) fn add(state: &mut State, ctx: &Context, op: &proto::AddPair) -> Resu
         return Err(Errno::EPERM);
     }
     let before = state.removed_pairs.remove(&pair);
+    let (epoch, serving) = before.map_or((0, 0), |last| (last.epoch.0, last.serving));
     let both = PairState {
         pair: op.pair,
-        epoch: before.map_or(0, |removed| removed.epoch.0) + 1,
+        epoch: epoch + 1,
         mode: Mode::Both as i32,
+        serving,
         ..PairState::default()
     };
     state.pairs.insert(pair, both);
@@ -58,7 +60,7 @@ pub(super) fn remove(
 ) -> Result<OpReply, Errno> {
     ctx.check_service()?;
     let pair = PairId(op.pair);
-    let last = state.pairs.get(&pair).ok_or(Errno::ENOENT)?.epoch;
+    let last = *state.pairs.get(&pair).ok_or(Errno::ENOENT)?;
     if !state.draining.contains(&pair) || state.keeps_pair(pair).is_some() {
         return Err(Errno::EBUSY);
     }
@@ -71,7 +73,8 @@ pub(super) fn remove(
         state.end_job(job, ctx.now, false);
     }
     let removed = Removed {
-        epoch: Epoch(last),
+        epoch: Epoch(last.epoch),
+        serving: last.serving,
         is_admitted: false,
     };
     state.removed_pairs.insert(pair, removed);
@@ -107,6 +110,24 @@ pub(super) fn retire_store(
         Some(store) => state.retired.insert((pair, member), store),
         None => state.retired.remove(&(pair, member)),
     };
+    Ok(OpReply::default())
+}
+
+/// A member's store has come to another life.
+pub(super) fn note_life(
+    state: &mut State,
+    ctx: &Context,
+    op: &proto::NoteLife,
+) -> Result<OpReply, Errno> {
+    ctx.check_service()?;
+    let member = Member::from_index(op.member).ok_or(Errno::EINVAL)?;
+    let store = NonZeroU64::new(op.store).ok_or(Errno::EINVAL)?;
+    let pair = PairId(op.pair);
+    if !state.pairs.contains_key(&pair) {
+        return Err(Errno::ENOENT);
+    }
+    let life = op.life;
+    state.lives.insert((pair, member), Life { store, life });
     Ok(OpReply::default())
 }
 

@@ -121,6 +121,8 @@ impl State {
         self.slots.insert(slot);
         self.given.remove(&slot);
         self.next_trim = self.next_trim.max(part.next_trim);
+        let generation = part.floors.generation;
+        self.floors.generation = self.floors.generation.max(generation);
         self.counters.append(&mut part.counters);
         let (mine, its) = (&mut self.counts, &part.counts);
         mine.directories += its.directories;

@@ -124,8 +124,7 @@ struct Building {
 impl Building {
     fn head(&mut self, slot: Slot, head: &SlotHead) -> Result<(), String> {
         self.has_head = true;
-        self.loader
-            .begin_part(slot, head.next_counter, head.next_trim)
+        self.loader.begin_part(slot, head)
     }
 
     fn inode(&mut self, key: Key, piece: SlotInode) -> Result<(), String> {

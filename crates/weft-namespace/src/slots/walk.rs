@@ -158,7 +158,13 @@ impl State {
     fn slot_head(&self, slot: Slot) -> SlotHead {
         let trims = self.trims.range(Ino::all_of(slot));
         SlotHead {
-            next_counter: self.counters.get(&slot).copied().unwrap_or(0),
+            next_counter: self
+                .counters
+                .get(&slot)
+                .copied()
+                .unwrap_or(0)
+                .max(self.floors.ino),
+            generation_floor: self.floors.generation,
             next_trim: trims.map(|(_, trim)| trim.seq + 1).max().unwrap_or(1),
         }
     }

@@ -357,7 +357,15 @@ fn a_pair_goes_when_nothing_names_it_and_comes_back_with_a_later_epoch() {
     );
     let queue_ids = w.state.deletions(99).iter().map(|d| d.queue_id).collect();
     w.service(Op::Dropped(Dropped { queue_ids }));
-    let epoch = w.state.pair_state(PairId(0)).unwrap().epoch;
+    // Its other member is away, and has not dropped that.
+    let alone = proto::PairState {
+        epoch: w.state.pair_state(PairId(0)).unwrap().epoch + 1,
+        mode: proto::pair_state::Mode::Only as i32,
+        serving: 1,
+        ..proto::PairState::default()
+    };
+    w.service(Op::SetPairState(proto::SetPairState { state: Some(alone) }));
+    let epoch = alone.epoch;
     w.service(retire(0, 1, 7));
     w.service(Op::RemovePair(RemovePair { pair: 0 }));
     assert_eq!(w.state.retired_store(PairId(0), Member::One), None);
@@ -381,7 +389,9 @@ fn a_pair_goes_when_nothing_names_it_and_comes_back_with_a_later_epoch() {
     w.service(Op::AdmitPair(proto::AdmitPair { pair: 0 }));
     imaged(&w);
     w.service(Op::AddPair(AddPair { pair: 0 }));
-    assert!(w.state.pair_state(PairId(0)).unwrap().epoch > epoch);
+    let again = w.state.pair_state(PairId(0)).unwrap();
+    assert!(again.epoch > epoch);
+    assert_eq!(again.serving, 1, "the one that has dropped what lay there");
     imaged(&w);
 }
 

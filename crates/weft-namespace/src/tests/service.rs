@@ -1,9 +1,11 @@
 //! What the service does itself: reigns, pairs, sessions.
 
 use super::*;
-use weft_types::{Epoch, PairId};
+use weft_types::{Epoch, Member, PairId};
 use weft_wire::proto::pair_state::Mode;
-use weft_wire::proto::{CloseSession, Dropped, NewReign, PairState, SetPairState, SettledSize};
+use weft_wire::proto::{
+    CloseSession, Dropped, NewReign, NoteLife, PairState, SetPairState, SettledSize, SkipNumbers,
+};
 
 fn set_state(pair: u32, epoch: u64, mode: Mode, serving: u32) -> Op {
     let state = PairState {
@@ -88,6 +90,70 @@ fn session_numbers_are_never_used_again() {
         .session;
     let known = w.state.sessions().find(|s| s.session.0 == long).unwrap();
     assert_eq!(known.name.len(), 254);
+}
+
+#[test]
+fn numbers_that_may_have_been_given_in_what_is_lost_are_not_given_again() {
+    let mut w = World::new();
+    let cred = root();
+    let before = w.file(&cred, ROOT_INO, "before", 0o600);
+    let (session, trim) = (w.state.next_session(), w.state.next_trim);
+    let empty = |w: &mut World, ino| {
+        let cut = Setattr {
+            size: Some(0),
+            ..setattr(ino)
+        };
+        w.ok(&cred, Op::Setattr(cut));
+        w.state.file(ino).unwrap().1.generation
+    };
+    let first = empty(&mut w, before);
+    w.service(Op::SkipNumbers(SkipNumbers { forced: 3 }));
+    let lost = 1 << 24;
+    let after = w.file(&cred, ROOT_INO, "after", 0o600);
+    assert!(after.0 > before.0 + lost, "{after} after {before}");
+    assert!(empty(&mut w, before) > first + (1 << 16));
+    // And goes on from there.
+    let next = w.file(&cred, ROOT_INO, "next", 0o600);
+    assert_eq!(next.0, after.0 + 1);
+    assert!(w.state.next_session().0 > session.0 + lost - 1);
+    assert!(w.state.next_trim > trim + lost - 1);
+
+    // What the floors are is known to whoever begins with an image, and once is enough for a reign.
+    let again = super::images::read_again(&w.state);
+    assert_eq!(again.floors, w.state.floors);
+    assert_eq!(w.state.skipped_for(), 3);
+    for forced in [2, 3] {
+        let skip = Op::SkipNumbers(SkipNumbers { forced });
+        assert_eq!(w.fails_in(0, &cred, skip), Errno::EALREADY);
+    }
+    w.service(Op::SkipNumbers(SkipNumbers { forced: 0 }));
+    let later = w.file(&cred, ROOT_INO, "later", 0o600);
+    assert!(later.0 > next.0 + lost);
+}
+
+#[test]
+fn how_far_a_store_has_come_is_known() {
+    let mut w = World::new();
+    let note = |member, store, life| {
+        Op::NoteLife(NoteLife {
+            pair: 1,
+            member,
+            store,
+            life,
+        })
+    };
+    let known = |state: &State| {
+        let known = state.life(PairId(1), Member::One);
+        known.map(|known| (known.store.get(), known.life))
+    };
+    assert_eq!(known(&w.state), None);
+    for (store, life) in [(7, 1 << 32), (7, 2 << 32 | 5), (9, 0)] {
+        w.service(note(1, store, life));
+        assert_eq!(known(&w.state), Some((store, life)));
+        assert_eq!(known(&super::images::read_again(&w.state)), known(&w.state));
+    }
+    assert_eq!(w.fails_in(0, &root(), note(2, 7, 1)), Errno::EINVAL);
+    assert_eq!(w.fails_in(0, &root(), note(1, 0, 1)), Errno::EINVAL);
 }
 
 #[test]

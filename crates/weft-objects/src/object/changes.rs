@@ -73,6 +73,7 @@ impl Run {
 impl Objects {
     /// Writes edits, which ascend and do not overlap.
     pub async fn write(&self, object: &Object, edits: Vec<Edit>) -> Result<()> {
+        self.note_change();
         let mut planned: Vec<Planned> = Vec::with_capacity(edits.len() + 2);
         for Edit {
             mut offset,
@@ -119,6 +120,7 @@ impl Objects {
         payload: &Bytes,
         length: u64,
     ) -> Result<()> {
+        self.note_change();
         let mut planned = Vec::new();
         let mut at = 0;
         for run in consecutive(blocks) {
@@ -313,6 +315,7 @@ impl Objects {
     /// Drops everything from `offset` on; nothing if the object ends before. With `forget_bad` a
     /// bad block at the cut stays bad, else it is an error: it must be healed first.
     pub async fn truncate(&self, object: &Object, offset: u64, forget_bad: bool) -> Result<()> {
+        self.note_change();
         if offset >= object.length() {
             return Ok(());
         }
@@ -381,6 +384,7 @@ impl Objects {
 
     /// Lengthens the object with a hole; never cuts.
     pub async fn extend(&self, object: &Object, length: u64) -> Result<()> {
+        self.note_change();
         if length > object.length() {
             self.settle_end(object).await?;
             let end = physical(length);
@@ -396,6 +400,7 @@ impl Objects {
 
     /// Makes a hole of the bytes of the range; the length stays.
     pub async fn punch(&self, object: &Object, range: Range<u64>) -> Result<()> {
+        self.note_change();
         let length = object.length();
         let end = range.end.min(length);
         if range.start >= end {
@@ -421,6 +426,7 @@ impl Objects {
 
     /// Makes holes of these blocks, which ascend.
     pub async fn punch_list(&self, object: &Object, blocks: &[u64]) -> Result<()> {
+        self.note_change();
         for run in consecutive(blocks) {
             self.punch_whole(object, run).await?;
         }

@@ -80,8 +80,18 @@ impl Objects {
             groups: RefCell::new(Lru::new(PAGES)),
             unsynced_dirs: RefCell::new((0..=u8::MAX).map(|number| (number, 0)).collect()),
             name_changes: Cell::new(0),
+            content_changes: Cell::new(0),
             sync_failed: Cell::new(false),
         })
+    }
+
+    pub(super) fn note_change(&self) {
+        self.content_changes.set(self.content_changes.get() + 1);
+    }
+
+    /// Grows with each change of an object, and with each one that is made or removed.
+    pub fn changes(&self) -> u64 {
+        self.content_changes.get() + self.name_changes.get()
     }
 
     fn note_unsynced(&self, id: ObjectId) {

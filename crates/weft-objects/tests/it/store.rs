@@ -127,9 +127,25 @@ fn a_store_knows_who_it_is() {
         let refused = Store::open(env.clone(), &dir, PairId(3), Member::Zero).await;
         let message = refused.err().unwrap().to_string();
         assert!(
-            message.ends_with("this is the store of member 1 of pair 3, not of member 0 of pair 3"),
+            message.contains(
+                "this is the store of member 1 of pair 3, not of member 0 of pair 3: set"
+            ),
             "{message}"
         );
+    });
+}
+
+#[test]
+fn a_store_that_is_open_is_not_opened_by_another() {
+    with_dir(|env, dir| async move {
+        let store = open(&env, &dir).await;
+        let refused = Store::open(env.clone(), &dir, PairId(3), Member::One).await;
+        let Some(Error::Locked(locked)) = refused.err() else {
+            panic!("two have it open");
+        };
+        assert_eq!(locked, dir);
+        drop(store);
+        open(&env, &dir).await;
     });
 }
 
@@ -143,8 +159,8 @@ fn a_directory_that_is_no_store_is_refused_and_left_alone() {
         let refused = Store::open(env.clone(), &dir, PairId(0), Member::Zero).await;
         let message = refused.err().unwrap().to_string();
         assert!(
-            message.ends_with(
-                "holds `letters.txt` but no file `store`: not a Weft store, and not empty"
+            message.contains(
+                "holds `letters.txt` but no file `store`: not a Weft store, and not empty. Set"
             ),
             "{message}"
         );
@@ -156,7 +172,7 @@ fn a_directory_that_is_no_store_is_refused_and_left_alone() {
         drop(store);
         env.remove_file(&dir.join("store")).unwrap();
         let refused = Store::open(env.clone(), &dir, PairId(3), Member::One).await;
-        assert!(matches!(refused.err(), Some(Error::Format { .. })));
+        assert!(matches!(refused.err(), Some(Error::Misplaced { .. })));
     });
 }
 
@@ -165,11 +181,11 @@ fn a_store_of_another_version_is_refused_by_name() {
     with_dir(|env, dir| async move {
         drop(open(&env, &dir).await);
         let file = env.open(&dir.join("store"), OpenMode::Write).await.unwrap();
-        file.write_at(8, vec![vec![2].into()]).await.unwrap();
+        file.write_at(8, vec![vec![3].into()]).await.unwrap();
         let refused = Store::open(env.clone(), &dir, PairId(3), Member::One).await;
         let message = refused.err().unwrap().to_string();
         assert!(
-            message.ends_with("store format 2; this version of Weft reads format 1"),
+            message.ends_with("store format 3; this version of Weft reads formats 1 and 2"),
             "{message}"
         );
     });
@@ -389,10 +405,14 @@ fn blocks_behind_a_lost_end_are_holes_also_when_the_object_grows_again() {
             let store = open(&env, &dir).await;
             assert_eq!(read(&store, id, 0, 1 << 20).await, [1; 2 * BLOCK]);
             write(&store, id, grown_to, b"more").await;
-            for store in [&store, &open(&env, &dir).await] {
+            let is_right = async |store: &Store| {
                 assert_eq!(read(store, id, 8192, 4 * 4096).await, [0; 4 * BLOCK]);
                 assert_eq!(read(store, id, grown_to, 9).await, b"more");
-            }
+            };
+            is_right(&store).await;
+            drop(store);
+            let store = open(&env, &dir).await;
+            is_right(&store).await;
             store.remove(id).await.unwrap();
         }
     });
@@ -647,9 +667,9 @@ fn a_store_is_intact_in_the_run_of_the_system_in_which_it_was_made_or_current() 
         // Of another run of the system, or of a version that did not note it.
         let file = dir.path().join("store");
         let mut record = env.read_file(&file).await.unwrap().unwrap();
-        record[40..44].fill(0);
-        let crc = crc32c::crc32c(&record[..44]);
-        record[44..48].copy_from_slice(&crc.to_le_bytes());
+        record[72..76].fill(0);
+        let crc = crc32c::crc32c(&record[..76]);
+        record[76..80].copy_from_slice(&crc.to_le_bytes());
         env.replace_file(&file, record).await.unwrap();
         let store = open(&env, dir.path()).await;
         assert!(!store.is_intact());

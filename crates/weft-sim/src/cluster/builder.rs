@@ -9,9 +9,12 @@ use crate::invariants::{Watch, losses_named};
 use crate::oracle::history::{ClientId, History, LATE, Outcome, Reply};
 use crate::rng::Rng;
 use crate::{CoordinatorService, LogLine, Node, World};
+use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::path::Path;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_client::{Client, Cred};
@@ -213,8 +216,14 @@ impl Cluster {
             let (meta, cluster_id) = (settings.meta.clone(), settings.cluster_id.clone());
             match weft_data::start(env.clone(), settings).await {
                 Ok(server) => {
+                    let misplaced = server.misplaced();
                     slot.replace(Some(server));
-                    weft_mover::run(env, meta, cluster_id, format!("mover at {name}")).await;
+                    let mover = format!("mover at {name}");
+                    let moving = weft_mover::run(env, meta, cluster_id, mover);
+                    if let Either::Left((why, _)) = select(pin!(misplaced), pin!(moving)).await {
+                        slot.take();
+                        exits.borrow_mut().push((name, why.to_string()));
+                    }
                 }
                 Err(error) => exits.borrow_mut().push((name, error.to_string())),
             }
@@ -314,6 +323,13 @@ impl Cluster {
         server.as_ref().map(weft_data::Server::store)
     }
 
+    /// A member runs, and its directory is empty: it waits for a place in its pair.
+    pub fn waits_for_place(&self, pair: usize, member: usize) -> bool {
+        let node = &self.data[pair][member];
+        let store = Path::new(DATA_DIR).join("store");
+        node.is_running() && node.disk().content(store).is_none()
+    }
+
     /// Both members run and know the pair as BOTH.
     pub fn is_whole(&self, pair: usize) -> bool {
         let runs = |member: usize| {
@@ -410,11 +426,12 @@ impl Cluster {
         });
     }
 
-    /// Starts all servers, waits until they serve, sets the policy of the root directory.
+    /// Founds the name space, starts all servers, waits until they serve, sets the policy of the root directory.
     ///
     /// # Errors
     /// If they do not come to serve.
     pub async fn start(&self) -> Result<(), String> {
+        self.found().await?;
         self.start_metas();
         for pair in 0..self.data.len() {
             self.start_data(pair, 0);

@@ -5,6 +5,7 @@ pub mod coverage;
 pub mod damage;
 pub mod faults;
 pub mod operator;
+mod orders;
 pub mod run;
 pub mod scrub;
 #[cfg(test)]

@@ -86,15 +86,15 @@ impl Operator {
         if let Some(connection) = &*self.connection.borrow() {
             return Some(connection.clone());
         }
-        let local = Local {
-            cluster_id: CLUSTER.to_owned(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.to_owned(),
+            Identity {
                 role: Role::Tool as i32,
                 id: 0,
                 incarnation: self.env.random(),
                 group: 0,
             },
-        };
+        );
         let refuse = Rc::new(|_: &Connection, request: weft_rpc::Request| {
             let refused = Failed::Refused("an operator answers nothing".into());
             request.replier.fail(refused);
@@ -206,7 +206,11 @@ impl Operator {
                 return Err(format!("pairs {removed:?} are not let in again"));
             }
             // Servers that were started a moment ago have not opened their stores yet.
-            let runs = |pair| (0..2).all(|member| self.cluster.store_at(pair, member).is_some());
+            let is_there = |pair, member| {
+                self.cluster.store_at(pair, member).is_some()
+                    || self.cluster.waits_for_place(pair, member)
+            };
+            let runs = |pair| (0..2).all(|member| is_there(pair, member));
             if removed.iter().flatten().all(|pair| runs(*pair)) {
                 for pair in removed.unwrap_or_default() {
                     invariants::objects_named::check_empty(&self.cluster, pair).await?;

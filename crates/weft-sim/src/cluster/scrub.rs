@@ -1,12 +1,11 @@
 //! Orders a scrub of every pair, as an operator does: what bit flips and failing disks have left is
 //! to be healed from the twin before the copies are compared.
 
-use super::builder::{CLUSTER, Cluster};
-use std::rc::Rc;
+use super::builder::Cluster;
+use super::orders::{self, ask};
 use std::time::Duration;
-use weft_rpc::{Connection, Handler, Local, Payload};
-use weft_wire::proto::{Identity, StartScrubRequest, StatusReply, StatusRequest, identity::Role};
-use weft_wire::{Failed, Rpc};
+use weft_rpc::Connection;
+use weft_wire::proto::{StartScrubRequest, StatusReply, StatusRequest};
 
 /// The scrub of the few files of a run takes no longer, at the default rate.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -19,23 +18,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// If it does not end in bounded time, or nobody takes the order.
 pub async fn run(cluster: &Cluster) -> Result<(), String> {
     let env = cluster.world.node("operator").env();
-    let local = Local {
-        cluster_id: CLUSTER.into(),
-        identity: Identity {
-            role: Role::Tool as i32,
-            id: 0,
-            incarnation: 1,
-            group: 0,
-        },
-    };
-    let refuse: Handler = Rc::new(|_, request| {
-        let why = "an operator answers nothing".into();
-        request.replier.fail(Failed::Refused(why));
-    });
     let active = cluster.active_address().ok_or("nobody leads")?;
-    let connection = weft_rpc::connect(&env, &active, &local, refuse)
-        .await
-        .map_err(|error| format!("the operator cannot connect: {error}"))?;
+    let connection = orders::connect(cluster, &active, 0).await?;
     let work = async {
         for pair in 0..cluster.data.len() as u32 {
             order(cluster, &connection, pair).await;
@@ -48,13 +32,6 @@ pub async fn run(cluster: &Cluster) -> Result<(), String> {
     let result = env.timeout(PATIENCE, work).await;
     connection.close("the operator is done");
     result.unwrap_or_else(|_| Err("a scrub does not come to its end".into()))
-}
-
-async fn ask<R: Rpc>(connection: &Connection, request: &R) -> Result<R::Reply, String> {
-    let answer = connection.call(request, Payload::none()).await;
-    answer
-        .map(|(reply, _)| reply)
-        .map_err(|error| format!("{}: {error}", R::NAME))
 }
 
 /// A member may be busy with a recovery: then it is asked again.

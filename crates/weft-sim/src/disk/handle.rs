@@ -5,9 +5,14 @@ use super::{DiskFaults, PAGE, Page};
 use crate::executor::Mark;
 use crate::world::Inner;
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::Waker;
+
+/// What a disk had once. A directory has no content.
+#[derive(Clone, Debug)]
+pub struct DiskCopy(BTreeMap<PathBuf, Option<Bytes>>);
 
 /// A node's disk: its faults, and what is on it.
 #[derive(Clone)]
@@ -154,6 +159,43 @@ impl Disk {
             }
             Entry::Directory => None,
         })
+    }
+
+    /// What a process would read now, of everything.
+    pub fn copy(&self) -> DiskCopy {
+        let read = |disk: &DiskState, entry: &Entry| match entry {
+            Entry::Directory => None,
+            Entry::File(id) => {
+                let file = &disk.files[id];
+                Some(file.read(0, file.length as usize))
+            }
+        };
+        self.with(|disk| {
+            let names = disk.names.iter();
+            DiskCopy(
+                names
+                    .map(|(path, entry)| (path.clone(), read(disk, entry)))
+                    .collect(),
+            )
+        })
+    }
+
+    /// Puts a disk in its place that has what was copied, and nothing else. The process must be dead.
+    ///
+    /// # Panics
+    /// If the node runs.
+    pub fn put_back(&self, copy: &DiskCopy) {
+        self.wipe();
+        self.with(|disk| {
+            for (path, content) in &copy.0 {
+                let entry = match content {
+                    None => Entry::Directory,
+                    Some(content) => disk.add_durable(content),
+                };
+                disk.names.insert(path.clone(), entry);
+                disk.durable_names.insert(path.clone(), entry);
+            }
+        });
     }
 
     /// Puts a new, empty disk in its place. The process must be dead.

@@ -12,7 +12,7 @@ mod handle;
 mod open_file;
 mod state;
 
-pub use handle::Disk;
+pub use handle::{Disk, DiskCopy};
 
 use crate::rng::Rng;
 use crate::world::Inner;

@@ -237,6 +237,19 @@ impl DiskState {
         Err(io::Error::from_raw_os_error(libc::ENOSPC))
     }
 
+    /// A file that is on the disk whole, with one name that the caller gives it.
+    pub(super) fn add_durable(&mut self, content: &[u8]) -> Entry {
+        let id = self.next_file;
+        self.next_file += 1;
+        let mut file = FileState::default();
+        self.used += file.write(0, content, None) * PAGE;
+        file.differing.clear();
+        file.durable_length = file.length;
+        file.names = 1;
+        self.files.insert(id, file);
+        Entry::File(id)
+    }
+
     pub(super) fn apply_write(&mut self, file: u64, offset: u64, data: &[u8]) {
         if let Some(state) = self.files.get_mut(&file) {
             let added = state.write(offset, data, self.shared.as_mut());

@@ -143,16 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn a_metadata_server_that_comes_back_with_another_disk_is_found() {
+    fn a_metadata_server_whose_disk_is_empty_founds_nothing() {
         let found = broken(2, async |cluster: Rc<Cluster>| {
             cluster.stop_meta(0, true);
             cluster.wipe_meta(0);
             cluster.start_meta(0);
             cluster.world.sleep(std::time::Duration::from_secs(1)).await;
-            cluster.verdict()
+            (cluster.take_exits(), cluster.verdict())
         });
-        let why = found.unwrap().unwrap_err();
-        assert!(why.contains("end with batch 0"), "{why}");
+        let (exits, verdict) = found.unwrap();
+        let [(_, why)] = &exits[..] else {
+            panic!("it goes on: {exits:?}");
+        };
+        assert!(why.contains("has not been founded"), "{why}");
+        assert!(verdict.unwrap_err().contains("end with batch 0"));
     }
 
     #[test]

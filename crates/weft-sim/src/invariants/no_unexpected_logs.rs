@@ -107,6 +107,11 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("bad blocks were healed", BAD_BLOCKS),
     ("a checksum page is damaged", BAD_BLOCKS),
     ("bad blocks would be written in part", BAD_BLOCKS),
+    // That is what an operator does then.
+    (
+        "an operator says that this member's directory is lost",
+        &[Kind::MetaWipe],
+    ),
     // Of a write that nobody had been told of: that others can be read, the last reader says.
     (
         "blocks are bad and there is no other current copy",

@@ -47,15 +47,15 @@ impl Actives<'_> {
         if let Some(known) = known.filter(Connection::is_open) {
             return Ok(known);
         }
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.into(),
+            Identity {
                 role: Role::Tool as i32,
                 id: 0,
                 incarnation: 1,
                 group: group.0,
             },
-        };
+        );
         let refuse: Handler = Rc::new(|_, request| {
             let why = "a check answers nothing".into();
             request.replier.fail(Failed::Refused(why));

@@ -298,10 +298,16 @@ fn a_checkpoint_outlives_all_servers_and_one_disk() {
             (0..cluster.meta.len()).for_each(|member| cluster.stop_meta(member, true));
             world.sleep(SECOND).await;
             // Of each group one; of the first one which had led, perhaps.
-            for group in 0..cluster.meta.len() / 3 {
-                cluster.wipe_meta(group * 3);
+            let lost = (0..cluster.meta.len()).step_by(3);
+            for member in 0..cluster.meta.len() {
+                match member % 3 {
+                    0 => cluster.wipe_meta(member),
+                    _ => cluster.start_meta(member),
+                }
             }
-            cluster.start_metas();
+            for member in lost {
+                cluster.replace_meta(member).await;
+            }
             cluster.ready().await.unwrap();
             operator.restore("c").await;
             let client = connect(&cluster, "judge").await;

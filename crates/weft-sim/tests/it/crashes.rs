@@ -73,9 +73,12 @@ impl Life {
         !self.disk.has_stopped()
     }
 
-    /// False if it failed; the promises are then what they were.
-    async fn step(&self, store: &mut Store, step: &Step) -> bool {
+    /// False if it failed; the promises are then what they were. None: a process could not open it again.
+    async fn step(&self, at: &mut Option<Store>, step: &Step) -> bool {
         let promises = || self.promises.borrow_mut();
+        let Some(store) = at else {
+            return false;
+        };
         let done = match step {
             Step::Mark(number, regions, purpose, durable) => {
                 let marked = store.mark(id(*number), regions.clone(), *purpose, *durable);
@@ -121,17 +124,16 @@ impl Life {
                 }
                 recorded
             }
-            Step::Reopen => match open(self.env.clone()).await {
-                Ok(opened) => {
-                    *store = opened;
-                    if self.heard() {
-                        let mut promises = promises();
-                        promises.check(store, Death::Kill, "opened anew");
-                    }
-                    Ok(())
+            Step::Reopen => {
+                *at = None;
+                let opened = open(self.env.clone()).await;
+                if let Ok(store) = &opened
+                    && self.heard()
+                {
+                    promises().check(store, Death::Kill, "opened anew");
                 }
-                Err(error) => Err(error),
-            },
+                opened.map(|store| *at = Some(store))
+            }
         };
         done.is_ok()
     }
@@ -162,7 +164,7 @@ async fn prepare(node: &Node, start: Start, promises: &Rc<RefCell<Promises>>) {
         disk: disk.clone(),
         promises: promises.clone(),
     };
-    let mut store = open(env.clone()).await.unwrap();
+    let mut store = Some(open(env.clone()).await.unwrap());
     for step in [
         Step::Mark(1, 0..3, Purpose::Write, true),
         Step::Mark(2, 7..8, Purpose::Write, true),
@@ -235,7 +237,7 @@ fn run_to(end: End, start: Start, gaps: bool, steps: &[Step]) -> u64 {
         node.start(|env| async move {
             let life = Life { env, ..life };
             let mut store = match open(life.env.clone()).await {
-                Ok(store) => store,
+                Ok(store) => Some(store),
                 Err(error) if life.heard() => panic!("{error}"),
                 Err(_) => return,
             };
@@ -278,8 +280,9 @@ fn die(node: &Node, death: Death) {
 /// Opens the store after a death, sees that it keeps its promises and goes on.
 async fn settle(node: &Node, promises: &Rc<RefCell<Promises>>, death: Death, what: &str) {
     let opened = open(node.env()).await;
-    let mut store = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let store = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
     promises.borrow_mut().check(&store, death, what);
+    let mut store = Some(store);
     let life = Life {
         env: node.env(),
         disk: node.disk(),
@@ -449,7 +452,7 @@ fn losses_are_what_was_answered_last() {
                 disk: node.disk(),
                 promises: promises.clone(),
             };
-            let mut store = open(node.env()).await.unwrap();
+            let mut store = Some(open(node.env()).await.unwrap());
             let faults = |sync_error_ppm| DiskFaults {
                 sync_error_ppm,
                 ..DiskFaults::default()
@@ -557,7 +560,7 @@ fn lives(seed: u64, count: u64) -> (u64, usize) {
                 };
                 let users = (0..4).map(|user| {
                     let (life, epoch) = (life.clone(), epoch.clone());
-                    let mut store = store.clone();
+                    let mut store = Some(store.clone());
                     let mut rng = Rng::stream(dice, "user", user);
                     async move {
                         for _ in 0..200 {

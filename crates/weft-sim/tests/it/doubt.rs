@@ -86,13 +86,13 @@ impl Member {
 }
 
 fn local(incarnation: u64) -> Local {
-    Local {
-        cluster_id: "test".into(),
-        identity: Identity {
+    Local::new(
+        "test".into(),
+        Identity {
             incarnation,
             ..Identity::default()
         },
-    }
+    )
 }
 
 /// One who has connected to a member, and knows others.

@@ -1,6 +1,7 @@
 //! Replica groups of metadata servers: whoever of them is killed, hangs, is cut off or loses its disk, what
 //! was acknowledged is there, once, and the others go on.
 
+use crate::group::operator::Operator;
 use crate::group::{DIR, Group, MS, Maker, PATIENCE, SECOND, in_world};
 use std::cell::Cell;
 use std::path::Path;
@@ -443,6 +444,7 @@ fn who_was_away_for_long_takes_an_image() {
                 let node = &group.nodes[away];
                 node.disk().wipe();
                 node.disk().make_durable_dir(DIR);
+                Operator::new(&group).replace(away).await;
             }
             for _ in 0..6 {
                 maker.make(&world, 60).await;

@@ -1,74 +1,19 @@
 //! Members of a replica group come and go while clients work: what was acknowledged is there, once, whoever is let
 //! in or removed, and whoever has to lead because no others are left.
 
-use crate::group::{CLUSTER, DIR, Group, MS, Maker, SECOND, in_world};
+use crate::group::operator::Operator;
+use crate::group::{DIR, Group, MS, Maker, SECOND, in_world};
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_env::Env;
-use weft_rpc::{CallError, Connection, Local, Payload};
+use weft_rpc::CallError;
 use weft_sim::World;
+use weft_wire::Failed;
 use weft_wire::proto::{
     AdmitMemberRequest, DismissMemberRequest, ForceMemberReply, ForceMemberRequest,
-    GroupStatusReply, GroupStatusRequest, Identity, identity::Role,
+    GroupStatusReply, GroupStatusRequest,
 };
-use weft_wire::{Failed, Rpc};
-
-/// An operator at a node of its own, who asks as `weft group` does.
-struct Operator {
-    env: Env,
-    world: World,
-    group: Rc<Group>,
-}
 
 impl Operator {
-    fn new(group: &Rc<Group>) -> Operator {
-        Operator {
-            env: group.world.node("operator").env(),
-            world: group.world.clone(),
-            group: group.clone(),
-        }
-    }
-
-    /// Asks one server once.
-    async fn ask<R: Rpc>(&self, member: usize, request: &R) -> Result<R::Reply, CallError> {
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
-                role: Role::Tool as i32,
-                id: 0,
-                incarnation: self.env.random(),
-                group: 0,
-            },
-        };
-        let refuse = Rc::new(|_: &Connection, request: weft_rpc::Request| {
-            request.replier.fail(Failed::Refused("a tool".into()));
-        });
-        let address = self.group.address(member);
-        let connecting = weft_rpc::connect(&self.env, &address, &local, refuse);
-        let connection = match self.env.timeout(SECOND, connecting).await {
-            Ok(Ok(connection)) => connection,
-            Ok(Err(error)) => return Err(CallError::Lost(error.to_string())),
-            Err(_) => return Err(CallError::Lost("no connection".into())),
-        };
-        let answer = connection.call(request, Payload::none()).await;
-        connection.close("answered");
-        answer.map(|(reply, _)| reply)
-    }
-
-    /// Asks whoever leads, until somebody does.
-    async fn ask_active<R: Rpc>(&self, request: &R) -> Result<R::Reply, Failed> {
-        for _ in 0..500 {
-            let active = self.group.led_by(|_| true).await;
-            match self.ask(active, request).await {
-                Ok(reply) => return Ok(reply),
-                Err(CallError::Failed(Failed::NotActive { .. }) | CallError::Lost(_)) => {}
-                Err(CallError::Failed(failed)) => return Err(failed),
-            }
-            self.world.sleep(10 * MS).await;
-        }
-        panic!("nobody answers");
-    }
-
     /// Starts the server of a node, with an empty directory, and lets it in.
     async fn add(&self, member: usize) {
         self.group.start(member);
@@ -376,10 +321,8 @@ fn a_number_is_one_servers() {
         group.start_as(3, 2);
         world.sleep(SECOND).await;
         let exits = group.exits.borrow_mut().drain(..).collect::<Vec<_>>();
-        assert!(
-            exits.len() == 1 && exits[0].contains("is alive at meta2:7400"),
-            "{exits:?}"
-        );
+        let place = "in another directory, last at meta2:7400";
+        assert!(exits.len() == 1 && exits[0].contains(place), "{exits:?}");
         // Of two that wait under one number the first that is let in has it.
         group.kill(3);
         group.start_as(3, 7);
@@ -489,23 +432,100 @@ fn the_only_one_that_counts_does_not_lead_with_a_new_disk() {
             group.kill(last);
             group.nodes[last].disk().wipe();
             group.nodes[last].disk().make_durable_dir(DIR);
-            // Also if it is started again, and whoever comes first.
-            for _ in 0..2 {
-                group.start(last);
-                world.sleep(SECOND).await;
-                group.kill(last);
-            }
+            // Whoever comes first, its place is the lost disk's.
+            group.start(last);
+            world.sleep(SECOND).await;
             group.start_all();
             world.sleep(5 * SECOND).await;
             assert_eq!(group.active(), None, "seed {seed}");
-            assert!(!operator.status(last).await.is_intact);
-            // The operator says who is to lead.
+            let exits = group.exits.borrow_mut().drain(..).collect::<Vec<_>>();
+            let place = format!(
+                "is empty, and member {} of group 0 has its journal",
+                last + 1
+            );
+            let is_refused = |why: &String| why.contains(&place);
+            assert!(
+                exits.len() == 2 && exits.iter().all(is_refused),
+                "{exits:?}"
+            );
+            // The operator says who is to lead, and that the disk is lost.
             operator.force(second).await.unwrap();
+            operator.replace(last).await;
+            group.start(last);
             group.all_count().await;
             group.all_the_same().await;
             maker.check(&group).await;
         });
     }
+}
+
+/// An old copy of a standby's directory is put back, and nobody else is left: it has said that it had what it lacks.
+#[test]
+fn who_went_back_in_time_does_not_lead() {
+    for seed in 0..5 {
+        in_world(seed, async move |world| {
+            let group = Group::started(&world, 2).await;
+            let maker = Maker::new(&group, "maker").await;
+            maker.make(&world, 20).await;
+            group.all_the_same().await;
+            let active = group.active().unwrap();
+            let standby = 1 - active;
+            let copy = group.nodes[standby].disk().copy();
+            maker.make(&world, 30).await;
+            // Until the view says so.
+            world.sleep(11 * SECOND).await;
+            group.kill(active);
+            group.kill(standby);
+            group.nodes[standby].disk().put_back(&copy);
+            group.start(standby);
+            world.sleep(5 * SECOND).await;
+            assert_eq!(
+                group.active(),
+                None,
+                "seed {seed}: it leads with what it has"
+            );
+            group.start(active);
+            group.all_count().await;
+            group.all_the_same().await;
+            maker.check(&group).await;
+        });
+    }
+}
+
+/// So it is with the only one that counts, until an operator has it lead.
+#[test]
+fn the_only_one_that_counts_does_not_lead_with_an_older_copy() {
+    in_world(1, async move |world| {
+        let group = Group::started(&world, 1).await;
+        let operator = Operator::new(&group);
+        let maker = Maker::new(&group, "maker").await;
+        maker.make(&world, 20).await;
+        let copy = group.nodes[0].disk().copy();
+        let had = maker.made.get();
+        maker.make(&world, 30).await;
+        world.sleep(11 * SECOND).await;
+        group.kill(0);
+        let newest = group.nodes[0].disk().copy();
+        group.nodes[0].disk().put_back(&copy);
+        group.start(0);
+        world.sleep(5 * SECOND).await;
+        assert_eq!(group.active(), None);
+        // The newest one is found.
+        group.kill(0);
+        group.nodes[0].disk().put_back(&newest);
+        group.start(0);
+        group.led_by(|_| true).await;
+        maker.check(&group).await;
+        // It is not.
+        group.kill(0);
+        group.nodes[0].disk().put_back(&copy);
+        group.start(0);
+        world.sleep(SECOND).await;
+        operator.force(0).await.unwrap();
+        group.led_by(|_| true).await;
+        maker.made.set(had);
+        maker.check(&group).await;
+    });
 }
 
 #[test]

@@ -30,10 +30,7 @@ fn two(seed: u64) -> Two {
 
 /// A connection to a server that answers nothing that it is asked.
 async fn join(here: &Env, there: &Env) -> Connection {
-    let local = Local {
-        cluster_id: "test".into(),
-        identity: Identity::default(),
-    };
+    let local = Local::new("test".into(), Identity::default());
     let unanswered = RefCell::new(Vec::new());
     let keeping: Handler = Rc::new(move |_, request| unanswered.borrow_mut().push(request));
     let serving = weft_rpc::serve(there, "there:7000", local.clone(), |_| {}, keeping);

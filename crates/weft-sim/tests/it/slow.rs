@@ -360,15 +360,15 @@ fn what_is_written_after_a_cut_counts_though_an_earlier_change_is_not_answered()
 
 async fn tool(world: &World) -> Connection {
     let env = world.node("tool").env();
-    let local = Local {
-        cluster_id: "sim".into(),
-        identity: Identity {
+    let local = Local::new(
+        "sim".into(),
+        Identity {
             role: Role::Tool as i32,
             id: 0,
             incarnation: env.random(),
             group: 0,
         },
-    };
+    );
     let refuse = Rc::new(|_: &Connection, request: Request| {
         request.replier.fail(Failed::Refused("a tool".into()));
     });

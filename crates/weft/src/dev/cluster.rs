@@ -165,16 +165,11 @@ impl Cluster {
         Ok(Some(cluster))
     }
 
-    /// Draws ports and an id and keeps them.
+    /// A new cluster: draws ports and an id.
     ///
     /// # Errors
-    /// If no ports are free or the file cannot be written.
-    pub fn create(
-        env: &Env,
-        directory: &Path,
-        counts: Counts,
-        ports: &mut Ports,
-    ) -> Result<Cluster> {
+    /// If no ports are free.
+    pub fn draw(env: &Env, counts: Counts, ports: &mut Ports) -> Result<Cluster> {
         let mut address = || ports.draw(env);
         let mut endpoint = || {
             Ok::<_, Error>(Endpoint {
@@ -190,7 +185,7 @@ impl Cluster {
             .collect::<Result<Vec<_>>>()?;
         let mount_metrics = Some(address()?);
         let nfs: Result<Vec<String>> = (0..counts.gateways).map(|_| address()).collect();
-        let cluster = Cluster {
+        Ok(Cluster {
             version: VERSION,
             id: format!("{:016x}", env.random()),
             mount_metrics,
@@ -198,18 +193,50 @@ impl Cluster {
             meta,
             data,
             nfs: nfs?,
-        };
-        cluster.save(directory)?;
-        Ok(cluster)
+        })
     }
 
-    fn save(&self, directory: &Path) -> Result<()> {
+    /// Writes it down.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, directory: &Path) -> Result<()> {
+        self.draft(directory)?;
+        self.keep(directory)
+    }
+
+    /// Writes down what [`Cluster::keep`] makes the directory's cluster.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn draft(&self, directory: &Path) -> Result<()> {
         let text = toml::to_string_pretty(self)
             .map_err(|error| Error::Failed(format!("cannot write down the cluster: {error}")))?;
+        let draft = Cluster::draft_file(directory);
+        fs::write(&draft, text).tried_on("cannot write", &draft)
+    }
+
+    /// # Errors
+    /// If the file cannot be renamed.
+    pub fn keep(&self, directory: &Path) -> Result<()> {
         let path = Cluster::file(directory);
-        let temporary = directory.join("cluster.toml.new");
-        fs::write(&temporary, text).tried_on("cannot write", &temporary)?;
-        fs::rename(&temporary, &path).tried_on("cannot write", &path)
+        fs::rename(Cluster::draft_file(directory), &path).tried_on("cannot write", &path)
+    }
+
+    fn draft_file(directory: &Path) -> PathBuf {
+        directory.join("cluster.toml.new")
+    }
+
+    /// What was written down and not kept. None: nothing that can be read.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn drawn(directory: &Path) -> Result<Option<Cluster>> {
+        let draft = Cluster::draft_file(directory);
+        match draft.exists() {
+            true => Ok(crate::config::load(&draft).ok()),
+            false => Ok(None),
+        }
     }
 
     /// Has so many NFS gateways from now on. Those that stay keep their addresses.

@@ -3,8 +3,10 @@
 use super::JournalSync;
 use super::cluster::{Cluster, Name};
 use crate::error::{Error, Result, Tried};
+use crate::init::of_meta;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use weft_env::Env;
 
 /// What the command line chose.
 pub struct Chosen {
@@ -18,6 +20,64 @@ pub struct Chosen {
 pub fn coordinator(directory: &Path, cluster: &Cluster) -> Option<String> {
     let place = directory.join("coordinator");
     (cluster.meta.len() > 1).then(|| format!("file:{}", place.display()))
+}
+
+/// The settings of a metadata server. None: the cluster has no such member.
+fn meta_settings(
+    directory: &Path,
+    cluster: &Cluster,
+    chosen: &Chosen,
+    (group, member): (u32, u32),
+) -> Option<weft_meta::Settings> {
+    let name = Name::Meta(group, member);
+    let endpoint = cluster.endpoint(name)?;
+    let mut settings = weft_meta::Settings {
+        dir: name.place(directory).store,
+        coordinator: coordinator(directory, cluster).unwrap_or_default(),
+        group,
+        groups: cluster.groups,
+        members: (1..=cluster.members()).collect(),
+        listen: endpoint.address.clone(),
+        metrics_listen: Some(endpoint.metrics.clone()),
+        cluster_id: cluster.id.clone(),
+        member,
+        // Who starts a cluster for himself can write in it.
+        root_uid: rustix::process::geteuid().as_raw(),
+        root_gid: rustix::process::getegid().as_raw(),
+        ..weft_meta::Settings::default()
+    };
+    settings.journal.sync = match chosen.journal_sync {
+        JournalSync::Always => weft_journal::SyncPolicy::Always,
+        JournalSync::Group => weft_journal::SyncPolicy::Group,
+        JournalSync::Never => weft_journal::SyncPolicy::Never,
+    };
+    Some(settings)
+}
+
+/// Founds the name space of a cluster that is new.
+///
+/// # Errors
+/// [`Error::Refused`] if there is one in this directory.
+pub async fn found(env: &Env, directory: &Path, cluster: &Cluster, chosen: &Chosen) -> Result<()> {
+    let settings = meta_settings(directory, cluster, chosen, (0, 1))
+        .ok_or_else(|| Error::Usage("a cluster has a metadata server".into()))?;
+    let founded = weft_meta::found(env, &settings).await;
+    founded.map(drop).map_err(of_meta)
+}
+
+/// Whether that was done.
+///
+/// # Errors
+/// If the view cannot be read.
+pub async fn is_founded(
+    env: &Env,
+    directory: &Path,
+    cluster: &Cluster,
+    chosen: &Chosen,
+) -> Result<bool> {
+    let settings = meta_settings(directory, cluster, chosen, (0, 1))
+        .ok_or_else(|| Error::Usage("a cluster has a metadata server".into()))?;
+    weft_meta::is_founded(env, &settings).await.map_err(of_meta)
 }
 
 /// Writes the configuration of one process.
@@ -34,28 +94,8 @@ pub fn write_config(
     let unknown = || Error::Usage(format!("this cluster has no {name}"));
     let text = match name {
         Name::Meta(group, member) => {
-            let endpoint = cluster.endpoint(name).ok_or_else(unknown)?;
-            let mut settings = weft_meta::Settings {
-                dir: place.store,
-                coordinator: coordinator(directory, cluster).unwrap_or_default(),
-                group,
-                groups: cluster.groups,
-                members: (1..=cluster.members()).collect(),
-                listen: endpoint.address.clone(),
-                metrics_listen: Some(endpoint.metrics.clone()),
-                cluster_id: cluster.id.clone(),
-                member,
-                // Who starts a cluster for himself can write in it.
-                root_uid: rustix::process::geteuid().as_raw(),
-                root_gid: rustix::process::getegid().as_raw(),
-                ..weft_meta::Settings::default()
-            };
-            settings.journal.sync = match chosen.journal_sync {
-                JournalSync::Always => weft_journal::SyncPolicy::Always,
-                JournalSync::Group => weft_journal::SyncPolicy::Group,
-                JournalSync::Never => weft_journal::SyncPolicy::Never,
-            };
-            to_toml(&settings)?
+            let settings = meta_settings(directory, cluster, chosen, (group, member));
+            to_toml(&settings.ok_or_else(unknown)?)?
         }
         Name::Data(pair, member) => {
             let endpoint = cluster.endpoint(name).ok_or_else(unknown)?;

@@ -40,7 +40,7 @@ pub enum Order {
         /// Which process.
         name: String,
     },
-    /// Removes what a data server that has ended keeps.
+    /// Says that the store of a data server that has ended is lost, and removes it.
     Wipe {
         /// Which process.
         name: String,

@@ -85,7 +85,8 @@ enum DevOrder {
     Cont { name: String },
     /// Starts a process that has ended, and waits until it serves; active: the only metadata server that has ended.
     Start { name: String },
-    /// Removes all that a killed data server kept, as if its disk were new.
+    /// Removes all that a killed data server kept, as if its disk were new. The cluster is told that the store is lost, so
+    /// its twin has to be there with a current copy.
     Wipe { name: String },
     /// Processes, pids, and the state of the pairs.
     Status {
@@ -216,7 +217,22 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
                     pairs: pairs.unwrap_or(2),
                     gateways: gateways.unwrap_or(0),
                 };
-                Cluster::create(&env, &directory, counts, &mut ports)?
+                let drawn = Cluster::drawn(&directory)?;
+                let cluster = match drawn {
+                    // An earlier start ended before its last step.
+                    Some(drawn) if configs::is_founded(&env, &directory, &drawn, &chosen).await? => {
+                        drawn
+                    }
+                    _ => {
+                        let cluster = Cluster::draw(&env, counts, &mut ports)?;
+                        cluster.draft(&directory)?;
+                        configs::found(&env, &directory, &cluster, &chosen).await?;
+                        cluster
+                    }
+                };
+                // Only now: without this file the directory has no cluster.
+                cluster.keep(&directory)?;
+                cluster
             }
             Some(mut cluster) => {
                 let there = cluster.groups;

@@ -21,6 +21,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use weft_coordinator::CoordinatorError;
 use weft_env::{Env, Mono};
+use weft_wire::proto::ReplaceMemberRequest;
 
 /// A server reads its journal or its list of objects first; more than this on one machine means
 /// that something is wrong.
@@ -33,6 +34,8 @@ const MOUNT_STOP_PATIENCE: Duration = Duration::from_secs(60);
 const SERVER_STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// Lines of a log that are shown when its process fails to start.
 const LOG_TAIL_BYTES: u64 = 2_000;
+/// The exit code of a server that is not to run with what is in its directory.
+const REFUSED: i32 = 5;
 /// Ends of processes not yet looked at; there are never more than processes.
 const ENDS_MAX: usize = 1_024;
 
@@ -41,11 +44,13 @@ struct Ended {
     name: Name,
     start: u64,
     how: String,
+    /// With [`REFUSED`].
+    is_refused: bool,
 }
 
 enum State {
     Running { pid: i32, start: u64, stopped: bool },
-    Ended { how: String },
+    Ended { how: String, is_refused: bool },
 }
 
 /// Owner of the processes.
@@ -88,7 +93,8 @@ impl Supervisor {
         for name in &removed {
             tell!("weft dev: {name} was removed from its group: it is not started");
             let how = "was removed from its group".to_owned();
-            self.states.insert(*name, State::Ended { how });
+            let is_refused = false;
+            self.states.insert(*name, State::Ended { how, is_refused });
         }
         let mut names = self.cluster.servers();
         names.retain(|name| !removed.contains(name));
@@ -103,8 +109,21 @@ impl Supervisor {
             for &name in &wave {
                 self.spawn(name)?;
             }
+            let mut serve = 0;
+            let mut refused = None;
             for &name in &wave {
-                self.wait_serving(name).await?;
+                match self.wait_serving(name).await {
+                    Ok(()) => serve += 1,
+                    // The others go on, and what is to be done about it may need them.
+                    Err(why) if self.was_refused(name) => {
+                        tell!("weft dev: {why}");
+                        refused = Some(why);
+                    }
+                    Err(why) => return Err(why),
+                }
+            }
+            if let Some(why) = refused.filter(|_| serve == 0) {
+                return Err(why);
             }
         }
         if self.chosen.mount_point.is_some() {
@@ -171,12 +190,21 @@ impl Supervisor {
     }
 
     fn on_ended(&mut self, ended: Ended) -> Option<(Name, String)> {
-        let Ended { name, start, how } = ended;
+        let Ended {
+            name,
+            start,
+            how,
+            is_refused,
+        } = ended;
         match self.states.get(&name) {
             Some(State::Running { start: current, .. }) if *current == start => {}
             _ => return None,
         }
-        self.states.insert(name, State::Ended { how: how.clone() });
+        let state = State::Ended {
+            how: how.clone(),
+            is_refused,
+        };
+        self.states.insert(name, state);
         (!self.expected.remove(&name)).then_some((name, how))
     }
 
@@ -242,12 +270,20 @@ impl Supervisor {
         let start = self.starts;
         let sender = self.ends_sender.clone();
         self.env.spawn("child", async move {
-            let how = match child.wait().await {
+            let status = child.wait().await;
+            let is_refused = status.as_ref().is_ok_and(|it| it.code() == Some(REFUSED));
+            let how = match status {
                 Ok(status) => in_words(status),
                 Err(error) => format!("cannot be waited for: {error}"),
             };
+            let ended = Ended {
+                name,
+                start,
+                how,
+                is_refused,
+            };
             // The receiver goes away with the cluster.
-            let _: std::result::Result<(), _> = sender.send(Ended { name, start, how }).await;
+            let _: std::result::Result<(), _> = sender.send(ended).await;
         });
         self.expected.remove(&name);
         let stopped = false;
@@ -262,6 +298,18 @@ impl Supervisor {
         Ok(())
     }
 
+    /// It has ended, because it is not to run with what is in its directory.
+    fn was_refused(&self, name: Name) -> bool {
+        let state = self.states.get(&name);
+        matches!(
+            state,
+            Some(State::Ended {
+                is_refused: true,
+                ..
+            })
+        )
+    }
+
     async fn wait_serving(&mut self, name: Name) -> Result<()> {
         let deadline = self.env.now() + START_PATIENCE;
         // Its end is told here, with what it said.
@@ -269,7 +317,7 @@ impl Supervisor {
         loop {
             self.drain_ends();
             let place = name.place(&self.directory);
-            if let Some(State::Ended { how }) = self.states.get(&name) {
+            if let Some(State::Ended { how, .. }) = self.states.get(&name) {
                 return Err(Error::Failed(format!(
                     "{name} {how} while starting; {} ends with:\n{}",
                     place.log.display(),
@@ -420,6 +468,7 @@ impl Supervisor {
                 if let Some(State::Running { .. }) = self.states.get(&name) {
                     return Err(Error::Usage(format!("{name} runs: kill it first")));
                 }
+                self.give_up_store(name).await?;
                 let store = name.place(&self.directory).store;
                 if store.exists() {
                     fs::remove_dir_all(&store).tried_on("cannot remove", &store)?;
@@ -432,6 +481,21 @@ impl Supervisor {
         }
     }
 
+    /// Says that a data server's store is lost: without that an empty directory is refused.
+    async fn give_up_store(&self, name: Name) -> Result<()> {
+        let Name::Data(pair, member) = name else {
+            return Ok(());
+        };
+        let addresses = self.cluster.meta_addresses();
+        let tool = crate::tool::connect_first(&self.env, &addresses).await?;
+        let request = ReplaceMemberRequest {
+            pair,
+            member,
+            cancel: false,
+        };
+        tool.call(&request).await.map(drop)
+    }
+
     fn set_stopped(&mut self, name: Name, value: bool) {
         if let Some(State::Running { stopped, .. }) = self.states.get_mut(&name) {
             *stopped = value;
@@ -441,7 +505,7 @@ impl Supervisor {
     fn pid(&self, name: Name) -> Result<i32> {
         match self.states.get(&name) {
             Some(State::Running { pid, .. }) => Ok(*pid),
-            Some(State::Ended { how }) => Err(Error::Usage(format!(
+            Some(State::Ended { how, .. }) => Err(Error::Usage(format!(
                 "{name} does not run: it {how} (start it with `start {name}`)"
             ))),
             None => Err(Error::Usage(format!("this cluster has no {name}"))),
@@ -458,7 +522,7 @@ impl Supervisor {
             state: match state {
                 State::Running { stopped: false, .. } => "running".into(),
                 State::Running { stopped: true, .. } => "stopped".into(),
-                State::Ended { how } => how.clone(),
+                State::Ended { how, .. } => how.clone(),
             },
             address: self.cluster.address(*name).map(str::to_owned),
             metrics: self.cluster.metrics(*name).map(str::to_owned),

@@ -162,10 +162,20 @@ fn what_was_removed_is_back_also_after_all_servers_were_killed() {
     }
     fs::remove_dir_all(&lost).unwrap();
     fs::create_dir(&lost).unwrap();
-    for server in &servers {
+    for server in &servers[1..] {
         dev.done(&["dev", "start", server]);
     }
     let deadline = Instant::now() + LONG;
+    let (group, member) = match name.strip_prefix("meta-").unwrap().split_once('.') {
+        Some((group, member)) => (group, member),
+        None => ("0", name.strip_prefix("meta-").unwrap()),
+    };
+    let replace = ["group", "replace", member, "--group", group];
+    while !dev.tool(&replace).status.success() {
+        assert!(Instant::now() < deadline, "nobody leads; {}", dev.logs());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    dev.done(&["dev", "start", &first]);
     while !dev.tool(&["checkpoint", "list"]).status.success() {
         assert!(Instant::now() < deadline, "nobody leads; {}", dev.logs());
         std::thread::sleep(Duration::from_millis(100));

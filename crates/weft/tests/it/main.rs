@@ -27,4 +27,5 @@ mod slots;
 mod spread;
 mod stream;
 mod support;
+mod trial;
 mod two_mounts;

@@ -30,14 +30,14 @@ fn damage(dev: &Dev, group: u32, number: u64, kind: Kind) {
     let cluster: toml::Table = cluster.parse().unwrap();
     let cluster_id = cluster["id"].as_str().unwrap().to_owned();
     weft_env::real::run(async move |env| {
-        let local = Local {
+        let local = Local::new(
             cluster_id,
-            identity: Identity {
+            Identity {
                 role: Role::Tool as i32,
                 group,
                 ..Identity::default()
             },
-        };
+        );
         let nothing: Handler = Rc::new(|_, _| {});
         let connection = weft_rpc::connect(&env, &address, &local, nothing);
         let connection = connection.await.unwrap();

@@ -75,6 +75,11 @@ impl CutGroup {
                  [journal]\nsync = \"{sync}\"\n",
                 group.bed.directory().join("view").display(),
             );
+            if *id == 1 {
+                let config = group.bed.directory().join("init.toml");
+                let settings = format!("cluster_id = {CLUSTER:?}\n{settings}");
+                crate::testbed::found(&group.weft, &config, &settings)?;
+            }
             group.start("meta", &node_of(*id), &settings)?;
         }
         for (member, node) in data.iter().enumerate() {

@@ -151,6 +151,7 @@ fn view() -> View {
             ..GroupMember::default()
         }],
         active: 1,
+        ..proto::Group::default()
     };
     let slots = |first: u16, last: u16, group| SlotRange {
         first: first.into(),
@@ -171,15 +172,15 @@ fn view() -> View {
 }
 
 fn local(role: identity::Role, id: u64, group: u32) -> Local {
-    Local {
-        cluster_id: CLUSTER.into(),
-        identity: Identity {
+    Local::new(
+        CLUSTER.into(),
+        Identity {
             role: role as i32,
             id,
             incarnation: 1,
             group,
         },
-    }
+    )
 }
 
 impl Group {

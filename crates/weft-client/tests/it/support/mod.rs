@@ -92,15 +92,15 @@ impl Member {
     pub async fn start(env: &Env, meta: &str, pair: u32, member: u32, store: Rc<Store>) -> Member {
         let state: Rc<RefCell<PairState>> = Rc::default();
         let connections: Rc<RefCell<Vec<Connection>>> = Rc::default();
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.into(),
+            Identity {
                 role: identity::Role::Data as i32,
                 id: u64::from(pair * 2 + member),
                 incarnation: env.random(),
                 group: 0,
             },
-        };
+        );
         let handler: Handler = {
             let (env, store, state) = (env.clone(), store.clone(), state.clone());
             Rc::new(move |connection, request| {
@@ -499,9 +499,9 @@ fn meta_settings(dir: &Path, listen: &str) -> weft_meta::Settings {
 
 impl Cluster {
     pub async fn start(env: &Env, dir: &Path, pairs: u32, kind: Kind) -> Cluster {
-        let server = weft_meta::start(env.clone(), meta_settings(dir, "127.0.0.1:0"))
-            .await
-            .unwrap();
+        let settings = meta_settings(dir, "127.0.0.1:0");
+        weft_meta::found(env, &settings).await.unwrap();
+        let server = weft_meta::start(env.clone(), settings).await.unwrap();
         let address = server.address().to_owned();
         let stores: Vec<Rc<Store>> = (0..pairs).map(|_| Rc::default()).collect();
         for store in &stores {
@@ -560,10 +560,7 @@ impl Cluster {
     /// Waits until every pair serves with both members.
     pub async fn serving(&self, pairs: usize) {
         let nothing: Handler = Rc::new(|_, _| {});
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity::default(),
-        };
+        let local = Local::new(CLUSTER.into(), Identity::default());
         let tool = connect(&self.env, &self.address, &local, nothing)
             .await
             .unwrap();

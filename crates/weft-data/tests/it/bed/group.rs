@@ -32,14 +32,14 @@ pub struct Group {
 
 impl Group {
     pub async fn start(env: &Env, id: GroupId, address: &str) -> Rc<Group> {
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.into(),
+            Identity {
                 role: Role::Meta.into(),
                 group: id.0,
                 ..Identity::default()
             },
-        };
+        );
         let cell: Rc<RefCell<Option<Rc<Group>>>> = Rc::default();
         let handled = cell.clone();
         let handler: Handler = Rc::new(move |connection, request| {

@@ -111,13 +111,13 @@ impl Meta {
     /// Serves at one more address, as another member that has the same journal. Once the cell says so, what is
     /// asked there is turned away: to the address in it.
     pub async fn listen(self: &Rc<Meta>, address: &str) -> (String, Rc<RefCell<Option<String>>>) {
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.into(),
+            Identity {
                 role: Role::Meta.into(),
                 ..Identity::default()
             },
-        };
+        );
         let deposed_for: Rc<RefCell<Option<String>>> = Rc::default();
         let (handled, deposed) = (self.clone(), deposed_for.clone());
         let handler: Handler = Rc::new(move |connection, request| match deposed.borrow().clone() {
@@ -171,6 +171,17 @@ impl Meta {
             });
         }
         match request.method {
+            // Tests wipe and start as they like: this service has a place for everybody.
+            proto::PlaceRequest::METHOD => {
+                let place = proto::PlaceReply::default();
+                request
+                    .replier
+                    .send::<proto::PlaceRequest>(&place, Payload::none());
+            }
+            // Nor is it told of older copies.
+            proto::RenewLifeRequest::METHOD => request
+                .replier
+                .send::<proto::RenewLifeRequest>(&proto::RenewLifeReply {}, Payload::none()),
             proto::RegisterRequest::METHOD => {
                 let message: proto::RegisterRequest = request.decode().unwrap();
                 let member = Member::from_index(message.member).unwrap();
@@ -288,6 +299,7 @@ impl Meta {
                         fenced_below: 100,
                         lease_ms: LEASE.as_millis() as u64,
                         beat_ms: 50,
+                        name_space: bytes::Bytes::new(),
                         meta_addresses: self.members.borrow().clone(),
                         groups: self.groups.borrow().clone(),
                         slots: self.slots.borrow().clone(),
@@ -520,15 +532,15 @@ impl Bed {
     }
 
     async fn connect_as(&self, (role, id): (Role, u64), address: &str) -> Connection {
-        let local = Local {
-            cluster_id: CLUSTER.into(),
-            identity: Identity {
+        let local = Local::new(
+            CLUSTER.into(),
+            Identity {
                 role: role.into(),
                 id,
                 incarnation: 1,
                 group: 0,
             },
-        };
+        );
         let copied = self.copied.clone();
         let handler = Rc::new(move |_: &Connection, request: weft_rpc::Request| {
             let said = request.decode::<proto::Copied>().unwrap();

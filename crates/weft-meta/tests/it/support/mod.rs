@@ -31,17 +31,26 @@ pub fn settings(dir: &Path) -> Settings {
 }
 
 pub async fn server(env: &Env, dir: &Path) -> Server {
-    start(env.clone(), settings(dir)).await.unwrap()
+    begin(env, settings(dir)).await
+}
+
+/// Starts a server; if there is no name space yet it is founded first.
+pub async fn begin(env: &Env, settings: Settings) -> Server {
+    match weft_meta::found(env, &settings).await {
+        Ok(_) | Err(weft_meta::MetaError::Refused(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+    start(env.clone(), settings).await.unwrap()
 }
 
 fn local(role: identity::Role) -> Local {
-    Local {
-        cluster_id: CLUSTER.into(),
-        identity: Identity {
+    Local::new(
+        CLUSTER.into(),
+        Identity {
             role: role as i32,
             ..Default::default()
         },
-    }
+    )
 }
 
 /// Waits until `condition` holds.

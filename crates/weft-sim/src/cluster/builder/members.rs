@@ -2,6 +2,7 @@
 
 use super::{CLUSTER, Cluster, Slot, stop};
 use crate::Node;
+use crate::cluster::orders;
 use crate::invariants::no_two_lead::MemberStance;
 use std::ops::Range;
 use std::rc::Rc;
@@ -79,6 +80,20 @@ impl Cluster {
         Some(self.meta_address(active))
     }
 
+    /// Founds the name space, as an operator does before any server runs.
+    pub(super) async fn found(&self) -> Result<(), String> {
+        let settings = self.meta_settings(0);
+        let founded = match &self.coordinator {
+            None => weft_meta::found(&self.meta[0].env(), &settings).await,
+            Some(service) => {
+                let env = self.world.node("admin").env();
+                let coordinator = Rc::new(service.open(&env));
+                weft_meta::found_with(&env, &settings, coordinator).await
+            }
+        };
+        founded.map(drop).map_err(|error| error.to_string())
+    }
+
     /// Starts (or starts again) a metadata server.
     pub fn start_meta(&self, member: usize) {
         let settings = self.meta_settings(member);
@@ -126,6 +141,16 @@ impl Cluster {
         let disk = self.meta[member].disk();
         disk.wipe();
         disk.make_durable_dir(DIR);
+    }
+
+    /// Has an empty disk take the place of a lost one, as an operator does, and starts the server: when somebody leads its
+    /// group.
+    pub async fn replace_meta(&self, member: usize) {
+        while let Err(why) = orders::vacate(self, member).await {
+            tracing::info!(member, why, "its place cannot be vacated yet");
+            self.world.sleep(Duration::from_millis(100)).await;
+        }
+        self.start_meta(member);
     }
 
     /// Starts all metadata servers.
@@ -230,7 +255,21 @@ impl Cluster {
     /// See [`weft_meta::Server::removed_pairs`]; none while no metadata server leads, too.
     pub fn removed_pairs(&self) -> Option<Vec<usize>> {
         let removed = self.at_active(0, weft_meta::Server::removed_pairs)??;
-        Some(removed.into_iter().map(|pair| pair.0 as usize).collect())
+        Some(
+            removed
+                .into_iter()
+                .map(|(pair, _)| pair.0 as usize)
+                .collect(),
+        )
+    }
+
+    /// The member that served a removed pair last, and has dropped all that was there.
+    pub fn served_last(&self, pair: usize) -> Option<usize> {
+        let removed = self.at_active(0, weft_meta::Server::removed_pairs)??;
+        let of = removed
+            .into_iter()
+            .find(|(removed, _)| removed.0 as usize == pair)?;
+        Some(of.1?.index())
     }
 
     /// See [`weft_meta::Server::names_object`]; none while no metadata server leads, too.

@@ -6,6 +6,7 @@
 
 use super::Kind;
 use crate::cluster::builder::Cluster;
+use crate::cluster::orders;
 use crate::rng::Rng;
 use crate::{CoordinatorFaults, Disk, DiskFaults};
 
@@ -24,6 +25,8 @@ const ACTIVE_AWAY_MS: u64 = 500;
 #[derive(Clone, Debug)]
 pub(super) enum End {
     Start(Vec<usize>),
+    /// An operator lets an empty disk take the place of the one that is lost.
+    Replace(usize),
     Resume(usize),
     Rejoin(usize),
     Room(usize),
@@ -84,7 +87,7 @@ impl Metas {
     }
 
     /// Ends a fault, or says what is left to be done of that and when.
-    pub(super) fn end(&mut self, cluster: &Cluster, end: End) -> Option<(End, u64)> {
+    pub(super) async fn end(&mut self, cluster: &Cluster, end: End) -> Option<(End, u64)> {
         let disk = |member: usize| cluster.meta[member].disk();
         let over = match end {
             End::Start(members) => {
@@ -92,6 +95,16 @@ impl Metas {
                     self.faults[member] -= 1;
                     cluster.start_meta(member);
                 }
+                return None;
+            }
+            End::Replace(member) => {
+                if let Err(why) = orders::vacate(cluster, member).await {
+                    tracing::info!(member, why, "its place cannot be vacated yet");
+                    cluster.world.sleep(orders::AGAIN).await;
+                    return Some((end, cluster.shared.clock.now()));
+                }
+                self.faults[member] -= 1;
+                cluster.start_meta(member);
                 return None;
             }
             End::Mend(member) => {
@@ -207,7 +220,7 @@ fn strike(cluster: &Cluster, rng: &mut Rng, kind: Kind, members: &[usize]) -> Op
         Kind::MetaWipe => {
             cluster.stop_meta(first, true);
             cluster.wipe_meta(first);
-            Some(End::Start(members.to_vec()))
+            Some(End::Replace(first))
         }
         Kind::MetaPause => {
             node.pause();

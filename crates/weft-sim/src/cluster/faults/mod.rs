@@ -12,6 +12,7 @@ mod metas;
 pub use kind::{GROUP_KINDS, KINDS, Kind, STORM_KINDS, all};
 
 use super::builder::{Cluster, DATA_DIR};
+use super::orders;
 use crate::rng::Rng;
 use crate::{DiskFaults, Pace};
 use metas::Metas;
@@ -47,6 +48,8 @@ enum End {
     HealAll(String, Vec<String>),
     Pace(String, String),
     StartData(usize, usize),
+    /// An operator lets an empty disk take the place of the one that is lost.
+    ReplaceData(usize, usize),
     ResumeData(usize, usize),
     Reconnect(String),
     Room(usize, usize),
@@ -164,7 +167,7 @@ impl<'a> Faults<'a> {
                 && entry.key().0 <= now
             {
                 let (kind, end) = entry.remove();
-                self.end(kind, end);
+                self.end(kind, end).await;
             }
             if now >= self.next {
                 if let Some(&kind) = self.rng.choose(&self.kinds.clone()) {
@@ -176,7 +179,7 @@ impl<'a> Faults<'a> {
             self.cluster.world.sleep(tick).await;
         }
         while let Some((_, (kind, end))) = self.ends.pop_first() {
-            self.end(kind, end);
+            self.end(kind, end).await;
         }
         self.cluster.world.net().heal();
         self.restart_exited();
@@ -311,12 +314,12 @@ impl<'a> Faults<'a> {
         self.ends.insert((at, self.count), (kind, end));
     }
 
-    fn end(&mut self, kind: Kind, end: End) {
+    async fn end(&mut self, kind: Kind, end: End) {
         let cluster = self.cluster;
         tracing::debug!(?kind, ?end, "fault ends");
         match end {
             End::Meta(end) => {
-                if let Some((rest, at)) = self.metas.end(cluster, end) {
+                if let Some((rest, at)) = self.metas.end(cluster, end).await {
                     return self.end_at(at, kind, End::Meta(rest));
                 }
             }
@@ -330,6 +333,14 @@ impl<'a> Faults<'a> {
             }
             End::Pace(a, b) => cluster.world.net().clear_pace(&a, &b),
             End::StartData(pair, member) => cluster.start_data(pair, member),
+            End::ReplaceData(pair, member) => {
+                if let Err(why) = orders::replace(cluster, pair, member).await {
+                    tracing::info!(pair, member, why, "its store cannot be given up yet");
+                    cluster.world.sleep(orders::AGAIN).await;
+                    return self.end_at(self.now(), kind, End::ReplaceData(pair, member));
+                }
+                cluster.start_data(pair, member);
+            }
             End::ResumeData(pair, member) => cluster.data[pair][member].resume(),
             End::Reconnect(name) => rejoin(cluster, &name),
             End::Room(pair, member) => {
@@ -435,6 +446,7 @@ impl<'a> Faults<'a> {
                 if kind == Kind::Wipe {
                     node.disk().wipe();
                     node.disk().make_durable_dir(DATA_DIR);
+                    return Some(End::ReplaceData(pair, member));
                 }
                 Some(End::StartData(pair, member))
             }

@@ -75,15 +75,15 @@ impl Operator {
         }
         let member = self.cluster.active(0)?;
         let address = format!("{}:7400", self.cluster.meta[member].name());
-        let local = Local {
-            cluster_id: "sim".into(),
-            identity: Identity {
+        let local = Local::new(
+            "sim".into(),
+            Identity {
                 role: Role::Tool as i32,
                 id: 0,
                 incarnation: self.env.random(),
                 group: 0,
             },
-        };
+        );
         let refuse: Handler = Rc::new(|_, request| {
             request
                 .replier

@@ -1,6 +1,8 @@
 //! Members of one group in a world, and a client that works on them: what the tests of replica groups share.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod operator;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -32,6 +34,7 @@ pub struct Group {
     pub removed: Rc<RefCell<Vec<(usize, String)>>>,
     /// Who is to belong to the group.
     pub belong: RefCell<BTreeSet<usize>>,
+    is_founded: Rc<Cell<bool>>,
 }
 
 impl Group {
@@ -65,6 +68,7 @@ impl Group {
             exits: Rc::default(),
             removed: Rc::default(),
             belong: (0..members as usize).collect::<BTreeSet<_>>().into(),
+            is_founded: Rc::default(),
         })
     }
 
@@ -101,17 +105,24 @@ impl Group {
         let (slot, exits) = (self.servers[member].clone(), self.exits.clone());
         let (service, removed) = (self.service.clone(), self.removed.clone());
         let name = self.nodes[member].name();
+        let is_founded = self.is_founded.clone();
         self.nodes[member].start(|env| async move {
             let coordinator = Rc::new(service.open_at(&env, &name));
+            if !is_founded.get() {
+                // As an operator does before any server runs. Of several only the first one.
+                let _: Result<_, _> =
+                    weft_meta::found_with(&env, &settings, coordinator.clone()).await;
+                is_founded.set(true);
+            }
             let server = match weft_meta::start_with(env.clone(), settings, coordinator).await {
                 Ok(server) => server,
                 Err(error) => return exits.borrow_mut().push(error.to_string()),
             };
-            let told = server.removal();
+            let told = server.gone();
             slot.replace(Some(server));
             env.spawn("removal", async move {
                 let why = told.await;
-                removed.borrow_mut().push((member, why));
+                removed.borrow_mut().push((member, why.to_string()));
                 // As the process does.
                 if let Some(server) = slot.take() {
                     server.stop().await;
