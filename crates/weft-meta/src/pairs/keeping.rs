@@ -154,7 +154,7 @@ pub(crate) fn on_replace(
     };
     let Some(pair) = core.pairs.by_id.get(&id) else {
         return replier.fail(Failed::Refused(format!(
-            "there is no pair {id}, and no store of it to give up: an empty directory may take a place in it"
+            "there is no pair {id}, and no store of it to give up: where it has not been drained, or is let in again, an empty directory may take a place in it"
         )));
     };
     let store = match request.cancel {
