@@ -79,6 +79,11 @@ pub(crate) async fn run(node: Rc<Node>, state: PairState) {
     }
     let took = node.now().saturating_sub(started);
     tracing::info!(bytes = moved, ?took, "both copies are equal");
+    // The twin may serve alone at once. By what is written down this member must not take itself for the last that did.
+    // (A full disk may not take it.)
+    while current() && node.record_tried.get() < state.epoch {
+        node.env.sleep(AGAIN).await;
+    }
     // Said until it is heard: under this epoch nothing else can come of it.
     while current() {
         if let Some(connection) = node.registration.connection() {

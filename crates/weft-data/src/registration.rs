@@ -12,10 +12,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use weft_pair::PairState;
+use weft_pair::{PairState, mode_to_proto};
 use weft_rpc::{CallError, Connection, Payload};
 use weft_types::FIRST_GROUP;
-use weft_wire::proto::{BeatRequest, RegisterRequest};
+use weft_wire::proto::{BeatRequest, RegisterRequest, pair_state};
 
 /// Time between two beats when the metadata service does not say.
 const BEAT: Duration = Duration::from_millis(50);
@@ -90,13 +90,25 @@ impl Talk for Registering<'_> {
 
 async fn register(node: &Rc<Node>, connection: &Connection) -> Result<(), CallError> {
     let identity = node.store.identity();
+    let last = {
+        let side = node.side.borrow();
+        match side.epoch() >= identity.last_epoch {
+            true => (side.epoch(), side.mode_of_own()),
+            false => (identity.last_epoch, identity.last_mode),
+        }
+    };
+    let (last_mode, last_serving) = last
+        .1
+        .map_or((pair_state::Mode::Unspecified, 0), mode_to_proto);
     let request = RegisterRequest {
         pair: node.pair.0,
         member: node.me.index() as u32,
         address: node.address.borrow().clone(),
         incarnation: node.incarnation,
         store_id: crate::server::store_id(&node.store),
-        last_epoch: node.side.borrow().epoch().max(node.store.last_epoch()).0,
+        last_epoch: last.0.0,
+        last_mode: last_mode.into(),
+        last_serving,
         was_serving: node.registration.before.get(),
         disk: node.disk.health().to_proto().into(),
         forgot: !node.store.is_intact(),

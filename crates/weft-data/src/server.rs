@@ -101,6 +101,8 @@ pub(crate) struct Node {
     pub changed: Notify,
     /// Held by whoever changes what the store says of itself.
     pub store_records: Semaphore,
+    /// The last state that was written down, or could not be.
+    pub record_tried: Cell<Epoch>,
     pub locks: Locks,
     pub marks: Marks,
     pub owed: Owed,
@@ -261,8 +263,11 @@ impl Node {
             }
             let serving = state.mode.serves(node.me);
             let settled = node.alone.is_settled(node.me);
-            let recorded = node.store.record_state(state.epoch, serving, settled);
-            if let Err(error) = recorded.await {
+            let mode = node.side.borrow().mode_of_own();
+            let recorded = node.store.record_state(state.epoch, mode, serving, settled);
+            let recorded = recorded.await;
+            node.record_tried.set(state.epoch);
+            if let Err(error) = recorded {
                 tracing::warn!(%error, "the pair's epoch could not be recorded");
                 node.store_failed(error);
             }
@@ -665,6 +670,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
         under: Cell::default(),
         changed: Notify::new(),
         store_records: Semaphore::new(1),
+        record_tried: Cell::new(Epoch(0)),
         locks: Locks::default(),
         marks: Marks::default(),
         alone,

@@ -242,6 +242,7 @@ impl Meta {
             );
             let skip = proto::SkipNumbers { forced };
             self.apply_own(core, op::Op::SkipNumbers(skip));
+            core.pairs.may_have_lost();
         }
     }
 

@@ -96,6 +96,7 @@ impl Directory {
                     pair: self.pair,
                     member: self.member,
                     last_epoch: Epoch(0),
+                    last_mode: None,
                     was_serving: false,
                     was_settled_alone: false,
                     life: 0,

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! 0         8     10     11            12    16         32     40           56     64        72    76    80
-//! | WEFTSTOR | ver | member | was_serving | pair | store id | epoch | name space | life | offered | boot | crc |
+//! | WEFTSTOR | ver | member | state       | pair | store id | epoch | name space | life | offered | boot | crc |
 //! | magic    | u16 | u8     | u8          | u32  | 16 bytes | u64   | 16 bytes   | u64  | u64     | u32  | u32 |
 //! ```
+//!
+//! Of `state`, bit 0 is `was_serving`, bit 1 `was_settled_alone`; bits 2 to 4 are the mode (0: not known, then BOTH, ONLY,
+//! RECOVERING, DOWN), and bit 5 the member that it names.
 //!
 //! Little-endian, but for the name space id; `crc` is the CRC-32C of bytes 0..76. The file is replaced as a whole, so that it
 //! holds the old record or the new one after any crash. It is written last when a directory is made
@@ -15,7 +18,7 @@
 use crate::error::{Error, IoContext, Result};
 use std::path::Path;
 use weft_env::Env;
-use weft_types::{Epoch, Member, NameSpaceId, PairId};
+use weft_types::{Epoch, Member, Mode, NameSpaceId, PairId};
 
 pub(crate) const FILE: &str = "store";
 const MAGIC: [u8; 8] = *b"WEFTSTOR";
@@ -39,6 +42,8 @@ pub struct Identity {
     pub member: Member,
     /// The last epoch of the pair's state that the data server has been told.
     pub last_epoch: Epoch,
+    /// The mode of that state. `None`: it did not know this store, or nothing was told yet.
+    pub last_mode: Option<Mode>,
     /// Whether it was one that serves, or current, in that state.
     pub was_serving: bool,
     /// It served alone, and what its twin had alone was settled. Only with `was_serving`.
@@ -57,7 +62,11 @@ impl Identity {
         record.extend_from_slice(&MAGIC);
         record.extend_from_slice(&VERSION.to_le_bytes());
         record.push(self.member.index() as u8);
-        record.push(u8::from(self.was_serving) | u8::from(self.was_settled_alone) << 1);
+        record.push(
+            u8::from(self.was_serving)
+                | u8::from(self.was_settled_alone) << 1
+                | encode_mode(self.last_mode) << 2,
+        );
         record.extend_from_slice(&self.pair.0.to_le_bytes());
         record.extend_from_slice(&self.store_id.to_le_bytes());
         record.extend_from_slice(&self.last_epoch.0.to_le_bytes());
@@ -100,6 +109,8 @@ impl Identity {
         let Some(member) = Member::from_index(u32::from(record[10])) else {
             return Err(refuse(format!("member {} of a pair", record[10])));
         };
+        let last_mode = decode_mode(record[11] >> 2)
+            .ok_or_else(|| refuse(format!("{:#04x} is no state", record[11])))?;
         let (name_space, life, offered) = match version {
             VERSION => (NameSpaceId::from_bytes(&record[40..56]), long(56), long(64)),
             _ => (None, 0, 0),
@@ -112,7 +123,8 @@ impl Identity {
             pair: PairId(word(12)),
             member,
             last_epoch: Epoch(long(32)),
-            was_serving: record[11] != 0,
+            last_mode,
+            was_serving: record[11] & 1 != 0,
             was_settled_alone: record[11] & 2 != 0,
             boot: word(bytes - 8),
         })
@@ -134,6 +146,30 @@ impl Identity {
     }
 }
 
+/// Four bits: the mode in three, and which member it names.
+fn encode_mode(mode: Option<Mode>) -> u8 {
+    match mode {
+        None => 0,
+        Some(Mode::Both) => 1,
+        Some(Mode::Only(m)) => 2 | (m.index() as u8) << 3,
+        Some(Mode::Recovering(m)) => 3 | (m.index() as u8) << 3,
+        Some(Mode::Down(m)) => 4 | (m.index() as u8) << 3,
+    }
+}
+
+/// `None`: these are not the bits of any.
+fn decode_mode(bits: u8) -> Option<Option<Mode>> {
+    let member = Member::from_index(u32::from(bits >> 3))?;
+    Some(match bits & 7 {
+        0 if bits == 0 => None,
+        1 if bits == 1 => Some(Mode::Both),
+        2 => Some(Mode::Only(member)),
+        3 => Some(Mode::Recovering(member)),
+        4 => Some(Mode::Down(member)),
+        _ => return None,
+    })
+}
+
 /// The operating system's run as the store's identity names it.
 pub(crate) fn boot_of(env: &Env) -> u32 {
     let boot = env.boot();
@@ -150,6 +186,7 @@ mod tests {
         pair: PairId(7),
         member: Member::One,
         last_epoch: Epoch(42),
+        last_mode: Some(Mode::Recovering(Member::One)),
         was_serving: true,
         was_settled_alone: true,
         life: 3 << 32 | 77,
@@ -162,6 +199,11 @@ mod tests {
         let record = IDENTITY.encode();
         assert_eq!(record.len(), BYTES);
         assert_eq!(Identity::decode(&record, Path::new("s")).unwrap(), IDENTITY);
+        for bits in 0..=u8::MAX {
+            if let Some(mode) = decode_mode(bits) {
+                assert_eq!(encode_mode(mode), bits);
+            }
+        }
     }
 
     #[test]
@@ -195,6 +237,7 @@ mod tests {
     fn a_record_of_before_has_no_name_space() {
         let before = Identity {
             name_space: None,
+            last_mode: None,
             life: 0,
             offered: 0,
             ..IDENTITY

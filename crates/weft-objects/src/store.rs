@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use weft_env::{Env, Lock};
 use weft_types::{
-    BLOCK_BYTES, Epoch, Member, NameSpaceId, ObjectId, PairId, REGION_BLOCKS, REGION_BYTES,
+    BLOCK_BYTES, Epoch, Member, Mode, NameSpaceId, ObjectId, PairId, REGION_BLOCKS, REGION_BYTES,
 };
 
 /// Longest object: its regions are counted by a u32.
@@ -213,17 +213,24 @@ impl Store {
     /// # Errors
     /// [`Error::Io`]; the old record then stands, but the next start may find the new one.
     pub async fn record_epoch(&self, epoch: Epoch, serving: bool) -> Result<()> {
-        self.record_state(epoch, serving, false).await
+        self.record_state(epoch, None, serving, false).await
     }
 
-    /// The same, and whether this member serves alone without any session that may have gone on with
-    /// what only the twin has.
+    /// The same; the state's mode, if it knew this store; and whether this member serves alone without any session that may
+    /// have gone on with what only the twin has.
     ///
     /// # Errors
     /// As [`Store::record_epoch`].
-    pub async fn record_state(&self, epoch: Epoch, serving: bool, settled: bool) -> Result<()> {
+    pub async fn record_state(
+        &self,
+        epoch: Epoch,
+        mode: Option<Mode>,
+        serving: bool,
+        settled: bool,
+    ) -> Result<()> {
         let mut identity = self.identity();
         identity.last_epoch = epoch;
+        identity.last_mode = mode;
         identity.was_serving = serving;
         identity.was_settled_alone = serving && settled;
         if serving {

@@ -15,6 +15,7 @@
 //! - the member that a state makes the only server is told only when the other one can no longer
 //!   have a right to serve: it has acknowledged, its process is gone, or its right has run out;
 //! - a member whose store is not the one that the pair knows is never made a server;
+//! - while later states may be lost that the members know of ([`PairState::uncertain`]) nobody is told anything;
 //! - a state whose only copy is a member's that may have forgotten something says so ([`PairState::forgot`]).
 //!
 //! How to drive it: say [`Keeper::committed`] once what it began with is; answer a registration when
@@ -73,7 +74,43 @@ pub struct Registration {
     pub disk: Disk,
     /// `RegisterRequest.forgot`: its copy may lack what it had acknowledged and not synced.
     pub forgot: bool,
+    /// The last state that it was told, in this life or before.
+    pub last: Word,
 }
+
+/// What a member knows of the pair's last state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Word {
+    /// Of the last state that it was told; 0: none.
+    pub epoch: Epoch,
+    /// Of that state, if it knew the member's store.
+    pub mode: Option<Mode>,
+}
+
+impl Word {
+    /// Of a member that has been told nothing.
+    pub const NOTHING: Word = Word {
+        epoch: Epoch(0),
+        mode: None,
+    };
+
+    /// Who says this of itself knows of all states that came into force since, if any: only what it hears makes another one
+    /// a server.
+    fn is_of_the_last(&self, member: Member) -> bool {
+        self.mode == Some(Mode::Only(member)) || self.mode == Some(Mode::Down(member))
+    }
+
+    /// It speaks of a state that a journal which ends with `state` does not know.
+    fn contradicts(&self, state: &PairState) -> bool {
+        let differs = || self.mode.is_some_and(|mode| mode != state.mode);
+        self.epoch > state.epoch || self.epoch == state.epoch && differs()
+    }
+}
+
+/// More states than a pair can have had in what is lost, where not all can be asked: ten a second for a day.
+const LOST_STATES: u64 = 1 << 20;
+/// No member knows of so many more states than the journal: what it says is nonsense.
+const AHEAD_MAX: u64 = 1 << 40;
 
 /// What a member says of itself with each beat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -172,6 +209,10 @@ struct Info {
     /// That right may belong to a process with another store than the registered one: what the
     /// registered one says does not end it.
     right_of_another: bool,
+    /// What it said when it registered, if it has in this reign, and with which store.
+    word: Option<(Word, StoreKey)>,
+    /// An operator has said that its store is lost: its word is not waited for.
+    is_given_up: bool,
 }
 
 /// How far the journaled state is.
@@ -203,6 +244,8 @@ pub struct Keeper {
     is_inherited: bool,
     /// See [`Keeper::served_last`].
     last: Member,
+    /// States may have been lost, as far as this reign knows.
+    may_have_lost: bool,
 }
 
 impl Keeper {
@@ -215,9 +258,12 @@ impl Keeper {
             right_until: now + terms.silence(),
             left: Now::ZERO,
             right_of_another: false,
+            word: None,
+            is_given_up: false,
         };
         Keeper {
             terms,
+            may_have_lost: state.uncertain,
             phase: match state.mode.sole() {
                 Some(_) => Phase::Waiting { before: None },
                 None => Phase::InForce,
@@ -236,6 +282,35 @@ impl Keeper {
     /// not have heard what was dropped since.
     pub fn served_last(&mut self, member: Member) {
         self.last = member;
+    }
+
+    /// An operator has given up the member's store, or has taken that back.
+    pub fn given_up(&mut self, member: Member, is: bool, now: Now) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.members[member.index()].is_given_up = is;
+        self.settle(now, &mut actions);
+        actions
+    }
+
+    /// Later states than the one that the keeper has may be lost: see [`PairState::uncertain`]. The caller has it journaled.
+    /// What is in force in this reign stays so where one serves alone: the other one is judged when it comes.
+    pub fn may_have_lost(&mut self) {
+        self.state.uncertain = true;
+        self.may_have_lost = true;
+        if let Some(next) = &mut self.journaling {
+            next.uncertain = true;
+        }
+    }
+
+    /// What members know of later states has not all been heard.
+    pub fn is_uncertain(&self) -> bool {
+        self.state.uncertain
+    }
+
+    /// Whose word is waited for.
+    pub fn awaits(&self, member: Member) -> bool {
+        let info = &self.members[member.index()];
+        self.state.uncertain && info.word.is_none() && !info.is_given_up
     }
 
     /// The state that the keeper began with is durable. An earlier reign had put it into a journal, perhaps without
@@ -276,6 +351,9 @@ impl Keeper {
     /// What `member` may be told now: the answer to its beats and its registration. None while it
     /// has no part in the pair.
     pub fn state_for(&self, member: Member) -> Option<PairState> {
+        if self.state.uncertain {
+            return None;
+        }
         // The copy of one that restarted may have lost what was not on its disk. That has to be
         // compared before anybody reads there, and before it says of a region that it has all of
         // it: until that is decided, it knows no state. If it may have lost something, it is the only copy
@@ -347,6 +425,12 @@ impl Keeper {
         };
         let back = if was_here && !present { now } else { Now::ZERO };
         let known = self.state.stores[member.index()];
+        if let Some(why) = self.is_of_another_course(member, &registration) {
+            return vec![Action::Refuse {
+                connection: registration.connection,
+                why,
+            }];
+        }
         let info = &mut self.members[member.index()];
         // A store is locked by its process, and a process stops serving (as far as it needs a right)
         // before it gives up a connection: whoever registers with the same store has no right now.
@@ -370,6 +454,10 @@ impl Keeper {
             info.right_until = Now::ZERO;
         }
         info.right_of_another = info.right_until > now;
+        info.word = Some((registration.last, registration.store));
+        info.is_given_up &= known == Some(registration.store);
+        self.state.uncertain |= registration.last.contradicts(&self.state);
+        let info = &mut self.members[member.index()];
         let restarted = !registration.was_serving
             || info
                 .registered
@@ -503,6 +591,8 @@ impl Keeper {
         };
         self.journaling = None;
         let before = match self.phase {
+            // It was in force for nobody.
+            _ if self.state.uncertain => None,
             Phase::InForce => Some(self.state),
             // Whoever did not see the last state does not see it now.
             Phase::Waiting { before } => before,
@@ -543,8 +633,17 @@ impl Keeper {
     /// make up for.
     fn note_epoch(&mut self, member: Member, epoch: Epoch) {
         let info = &mut self.members[member.index()];
-        if epoch < self.state.epoch {
+        if epoch < self.state.epoch || self.state.uncertain {
             return;
+        }
+        let known = self.state.stores[member.index()];
+        if let Some((word, store)) = &mut info.word
+            && known == Some(*store)
+        {
+            *word = Word {
+                epoch,
+                mode: Some(self.state.mode),
+            };
         }
         if self.state.mode.serves(member) {
             // It is current.
@@ -570,6 +669,9 @@ impl Keeper {
     fn settle(&mut self, now: Now, actions: &mut Vec<Action>) {
         if self.is_inherited || now < self.deaf_until {
             return;
+        }
+        if self.state.uncertain {
+            return self.settle_uncertain(now, actions);
         }
         // What is being journaled may count on it that a state was not told: it stays so.
         if matches!(self.phase, Phase::Waiting { .. }) && self.journaling.is_none() {
@@ -619,6 +721,116 @@ impl Keeper {
         }
     }
 
+    /// What the members know of states that are lost comes first. They are welcomed meanwhile, and told nothing.
+    fn settle_uncertain(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.journaling.is_none()
+            && let Some((state, why)) = self.as_they_say()
+        {
+            self.journaling = Some(state);
+            actions.push(Action::Journal { state, why });
+        }
+        if self.journaling.is_none() {
+            for member in MEMBERS {
+                self.welcome(member, now, actions);
+            }
+        }
+    }
+
+    /// What a member said when it registered. A store that is given up says nothing.
+    fn word(&self, member: Member) -> Option<(Word, StoreKey)> {
+        let info = &self.members[member.index()];
+        let known = self.state.stores[member.index()];
+        info.word
+            .filter(|(_, store)| !info.is_given_up || known != Some(*store))
+    }
+
+    /// It was the last that served when it was told something for the last time.
+    fn served_to_the_last(&self, member: Member) -> bool {
+        self.word(member)
+            .is_some_and(|(word, _)| word.is_of_the_last(member))
+    }
+
+    /// The last state that came into force, by what the members know of it: they serve from there on, under an epoch above all
+    /// that may have been told. None: somebody has not been asked who may know more, or each says that it was the last one.
+    fn as_they_say(&self) -> Option<(PairState, &'static str)> {
+        let last = MEMBERS.map(|m| self.served_to_the_last(m));
+        if last == [true, true]
+            || last == [false, false] && MEMBERS.into_iter().any(|m| self.awaits(m))
+        {
+            return None;
+        }
+        let words = MEMBERS.map(|m| self.word(m));
+        let heard = words.iter().flatten().map(|(word, _)| *word);
+        let above = heard.clone().map(|word| word.epoch).max();
+        let above = above.unwrap_or_default().max(self.state.epoch);
+        let steps = match words {
+            [Some(_), Some(_)] => 1,
+            _ => LOST_STATES,
+        };
+        let mut next = self.state;
+        next.uncertain = false;
+        next.epoch = Epoch(above.0.saturating_add(steps));
+        let lost = heard.filter(|word| word.contradicts(&self.state));
+        let lost = lost.filter_map(|word| Some((word.epoch, word.mode?)));
+        let Some((_, mode)) = lost.max() else {
+            return Some((next, "the members know of no later state"));
+        };
+        // Of a member that had no part in it the store is not the one that did.
+        let take_store = |stores: &mut [Option<StoreKey>; 2], m: Member| {
+            if let Some((word, store)) = words[m.index()]
+                && word.mode.is_some()
+            {
+                stores[m.index()] = Some(store);
+            }
+        };
+        // Of which store the lists of the only one spoke is lost.
+        next.fill_all = mode != Mode::Both;
+        next.mode = mode.names().map_or(Mode::Both, Mode::Down);
+        for member in MEMBERS {
+            if mode.names().is_none_or(|sole| sole == member) {
+                take_store(&mut next.stores, member);
+            }
+        }
+        Some((next, "the members know of a later state than the journal"))
+    }
+
+    /// Why a member cannot have been told what it says, if the pair has come to be what it is: one of the two was put back.
+    fn is_of_another_course(
+        &self,
+        member: Member,
+        registration: &Registration,
+    ) -> Option<&'static str> {
+        let word = registration.last;
+        if word.epoch.0.saturating_sub(self.state.epoch.0) > AHEAD_MAX {
+            return Some("it names an epoch that no pair can have come to");
+        }
+        let known = self.state.stores[member.index()];
+        if self.state.uncertain || known != Some(registration.store) {
+            return None;
+        }
+        // What a store has written down lags behind by a moment, and for as long as its disk is full: by itself that it is
+        // old says nothing.
+        let passed_over = self.may_have_lost
+            && word.is_of_the_last(member)
+            && self.state.mode.names() != Some(member)
+            && word.epoch <= self.state.epoch;
+        // (It may know better than the journal that the other one did: an operator can have forced twice.)
+        let knows_of_twin = word.mode.and_then(Mode::names) == Some(member.twin());
+        let both_did = word.contradicts(&self.state)
+            && !knows_of_twin
+            && self.served_to_the_last(member.twin());
+        (passed_over || both_did).then_some(
+            "it served alone by a state that the metadata service has lost, and the other member has served since: each has              what the other one lacks. Give up one of the two stores (`weft pair replace`); keep its directory",
+        )
+    }
+
+    /// An operator may say that the member's store is lost while it is not certain who served last: the other one is here, had
+    /// a part in the pair, and knows nothing of it that says that this one served alone.
+    pub fn may_be_given_up(&self, member: Member, now: Now) -> bool {
+        let twin = self.word(member.twin()).and_then(|(word, _)| word.mode);
+        self.is_present(member.twin(), now) && twin.is_some_and(|mode| mode.names() != Some(member))
+    }
+
     /// Who is to be the only one after both served is gone, and has not been told.
     fn went_untold(&self, now: Now) -> bool {
         match (&self.phase, self.state.mode) {
@@ -633,7 +845,7 @@ impl Keeper {
     }
 
     fn welcome(&mut self, member: Member, now: Now, actions: &mut Vec<Action>) {
-        if self.answer_for(member).is_none() {
+        if self.answer_for(member).is_none() && !self.state.uncertain {
             return;
         }
         if let Some(r) = &mut self.members[member.index()].registered

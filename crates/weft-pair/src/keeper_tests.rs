@@ -17,6 +17,8 @@ struct Bed {
     disks: [Disk; 2],
     /// What they say next of their memory.
     forgot: [bool; 2],
+    /// What they say of the last state that they were told.
+    words: [Word; 2],
 }
 
 fn store(name: &str) -> StoreKey {
@@ -41,6 +43,7 @@ impl Bed {
             refused: 0,
             disks: [Disk::Works; 2],
             forgot: [false; 2],
+            words: [Word::NOTHING; 2],
         }
     }
 
@@ -67,7 +70,8 @@ impl Bed {
         while let Some(action) = actions.pop_front() {
             match action {
                 Action::Journal { state, .. } => {
-                    assert_eq!(state.epoch.0, self.keeper.state.epoch.0 + 1);
+                    let rises = state.epoch.0 == self.keeper.state.epoch.0 + 1;
+                    assert!(rises || self.keeper.state.uncertain);
                     actions.extend(self.keeper.on_journaled(state.epoch, self.now));
                 }
                 Action::Welcome { member, connection } | Action::Tell { member, connection } => {
@@ -95,6 +99,7 @@ impl Bed {
             was_serving,
             disk: self.disks[member.index()],
             forgot: std::mem::take(&mut self.forgot[member.index()]),
+            last: self.words[member.index()],
         };
         let actions = self.keeper.register(member, registration, self.now);
         self.run(actions);
@@ -828,4 +833,185 @@ fn who_has_forgotten_is_filled_by_who_has_not() {
     bed.pass(10_050, &[ONE]);
     assert_eq!(bed.mode(), Mode::Only(ONE));
     assert_eq!(bed.keeper.state.forgot, bed.keeper.state.epoch);
+}
+
+/// Says that it was told this last.
+fn word(epoch: u64, mode: Mode) -> Word {
+    Word {
+        epoch: Epoch(epoch),
+        mode: Some(mode),
+    }
+}
+
+/// The journal ends with this state of both, and may have lost what came then.
+fn forced(epoch: u64) -> Bed {
+    let mut bed = Bed::new(PairState {
+        epoch: Epoch(epoch),
+        stores: [Some(store("s0")), Some(store("s1"))],
+        uncertain: true,
+        ..PairState::new(PairId(0))
+    });
+    bed.pass(2_000, &[]);
+    bed
+}
+
+#[test]
+fn after_a_lost_journal_the_one_that_served_last_goes_on() {
+    let mut bed = forced(5);
+    bed.words = [word(6, Mode::Only(ZERO)), word(5, Mode::Both)];
+    bed.register(ONE, "s1", false);
+    bed.pass(60_000, &[ONE]);
+    assert_eq!(bed.told, []);
+    assert_eq!(bed.keeper.state_for(ONE), None);
+    bed.register(ZERO, "s0", false);
+    bed.pass(2_000, &[ZERO, ONE]);
+    let state = bed.keeper.published();
+    assert_eq!(state.mode, Mode::Recovering(ZERO));
+    assert!(state.fill_all && state.epoch > Epoch(6) && !state.uncertain);
+}
+
+#[test]
+fn after_a_lost_journal_who_had_to_stop_first_knows_who_served_last() {
+    for comes_first in [ZERO, ONE] {
+        let mut bed = forced(5);
+        // The other one is to serve alone: it is told that after this one.
+        bed.words = [word(6, Mode::Only(ONE)), word(5, Mode::Both)];
+        bed.register(comes_first, ["s0", "s1"][comes_first.index()], true);
+        bed.pass(2_000, &[comes_first]);
+        let other = comes_first.twin();
+        bed.register(other, ["s0", "s1"][other.index()], true);
+        bed.pass(2_000, &[ZERO, ONE]);
+        assert_eq!(bed.mode(), Mode::Recovering(ONE));
+    }
+}
+
+#[test]
+fn after_a_lost_journal_that_lost_nothing_of_the_pair_it_goes_on_as_it_was() {
+    let mut bed = forced(5);
+    bed.words = [word(5, Mode::Both); 2];
+    bed.register(ZERO, "s0", true);
+    bed.register(ONE, "s1", true);
+    bed.pass(100, &[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Both);
+    assert_eq!(bed.keeper.state.epoch, Epoch(6));
+    // Those whose process started anew compare.
+    let mut bed = forced(5);
+    bed.words = [word(5, Mode::Both), word(4, Mode::Recovering(ZERO))];
+    bed.register(ONE, "s1", false);
+    bed.register(ZERO, "s0", false);
+    bed.pass(2_000, &[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+}
+
+#[test]
+fn who_served_alone_when_it_was_told_something_last_need_not_wait_for_the_other() {
+    let mut bed = forced(5);
+    bed.words[1] = word(9, Mode::Only(ONE));
+    bed.register(ONE, "s1", false);
+    bed.pass(2_000, &[ONE]);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+    // The other one may have been told some more.
+    assert!(bed.keeper.state.epoch.0 > LOST_STATES);
+}
+
+#[test]
+fn who_is_lost_for_good_is_waited_for_until_an_operator_says_so() {
+    let mut bed = forced(5);
+    bed.words[1] = word(5, Mode::Both);
+    assert!(!bed.keeper.may_be_given_up(ZERO, bed.now));
+    bed.register(ONE, "s1", false);
+    bed.pass(60_000, &[ONE]);
+    assert_eq!(bed.keeper.state_for(ONE), None);
+    assert!(bed.keeper.awaits(ZERO) && !bed.keeper.awaits(ONE));
+    assert!(bed.keeper.may_be_given_up(ZERO, bed.now));
+    let actions = bed.keeper.given_up(ZERO, true, bed.now);
+    bed.run(actions);
+    bed.pass(20_000, &[ONE]);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+    assert!(bed.keeper.state.epoch.0 > LOST_STATES);
+    // Not the one that the other knows to have served alone.
+    let mut bed = forced(5);
+    bed.words[1] = word(6, Mode::Only(ZERO));
+    bed.register(ONE, "s1", false);
+    assert!(!bed.keeper.may_be_given_up(ZERO, bed.now));
+}
+
+#[test]
+fn an_older_journal_is_noticed_by_what_a_member_knows() {
+    let mut bed = forced(5);
+    bed.keeper.state.uncertain = false;
+    bed.words = [word(6, Mode::Only(ZERO)), word(5, Mode::Both)];
+    bed.register(ONE, "s1", false);
+    bed.pass(100, &[ONE]);
+    bed.register(ZERO, "s0", true);
+    bed.pass(2_000, &[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Recovering(ZERO));
+    assert!(bed.keeper.state.fill_all);
+}
+
+#[test]
+fn of_two_that_each_served_alone_neither_is_made_the_copy_of_the_other() {
+    // The journal had gone back, and member 1 served alone by it before the other one was heard.
+    let served = |at: u64| {
+        let mut bed = forced(5);
+        bed.keeper.state.uncertain = false;
+        bed.keeper.may_have_lost = false;
+        bed.words = [word(at, Mode::Only(ZERO)), word(5, Mode::Both)];
+        bed.register(ONE, "s1", false);
+        bed.pass(20_000, &[ONE]);
+        assert_eq!(bed.mode(), Mode::Only(ONE));
+        bed
+    };
+    for at in [5, 6, 7, 40] {
+        let mut bed = served(at);
+        // What its store notes lately tells of it, where its epoch does not.
+        if at < 6 {
+            bed.keeper.may_have_lost();
+            bed.pass(100, &[ONE]);
+        }
+        bed.register(ZERO, "s0", false);
+        bed.pass(2_000, &[ONE]);
+        assert_eq!((bed.refused, bed.mode()), (1, Mode::Only(ONE)), "{at}");
+    }
+    // Where nothing is lost its store has not written down yet what came then.
+    let mut bed = served(5);
+    bed.register(ZERO, "s0", false);
+    bed.pass(2_000, &[ZERO, ONE]);
+    assert_eq!((bed.refused, bed.mode()), (0, Mode::Recovering(ONE)));
+    // Of two that a reign asks that knows of neither the first is believed.
+    let lost = || {
+        let mut bed = forced(5);
+        bed.words = [word(6, Mode::Only(ZERO)), word(9, Mode::Only(ONE))];
+        bed
+    };
+    let mut bed = lost();
+    bed.register(ZERO, "s0", false);
+    bed.register(ONE, "s1", false);
+    bed.pass(2_000, &[ZERO]);
+    assert_eq!((bed.refused, bed.mode()), (1, Mode::Only(ZERO)));
+    // Where both have come before that, none is.
+    let mut bed = lost();
+    bed.keeper.is_inherited = true;
+    bed.register(ZERO, "s0", false);
+    bed.register(ONE, "s1", false);
+    let actions = bed.keeper.committed(bed.now);
+    bed.run(actions);
+    bed.pass(60_000, &[ZERO, ONE]);
+    assert!(bed.keeper.is_uncertain());
+    // The operator chooses.
+    assert!(bed.keeper.may_be_given_up(ZERO, bed.now));
+    let actions = bed.keeper.given_up(ZERO, true, bed.now);
+    bed.run(actions);
+    bed.pass(2_000, &[ONE]);
+    assert_eq!(bed.mode(), Mode::Only(ONE));
+}
+
+#[test]
+fn an_epoch_that_no_pair_can_have_come_to_is_refused() {
+    let mut bed = Bed::both();
+    bed.words[0] = word(u64::MAX, Mode::Only(ZERO));
+    bed.register(ZERO, "s0", false);
+    assert_eq!(bed.refused, 1);
+    bed.beats(&[ZERO, ONE]);
+    assert_eq!(bed.mode(), Mode::Both);
 }

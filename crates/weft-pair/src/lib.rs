@@ -17,10 +17,10 @@ pub mod router;
 pub mod state;
 
 pub use course::{Answer, Copied, Course, Duplicates, Rule};
-pub use keeper::{Action, Keeper, Registration, Said, Terms};
+pub use keeper::{Action, Keeper, Registration, Said, Terms, Word};
 pub use member::{MemberSide, Refusal};
 pub use router::{LATE_MIN, Part, Router};
-pub use state::{BadState, Disk, Mode, PairState, StoreKey};
+pub use state::{BadState, Disk, Mode, PairState, StoreKey, mode_from_proto, mode_to_proto};
 
 /// Monotonic time of the caller, since any origin that stays the same.
 pub type Now = std::time::Duration;

@@ -95,6 +95,13 @@ impl MemberSide {
         self.state.map(|state| state.mode)
     }
 
+    /// The mode in force here, of a state that speaks of this member's store.
+    pub fn mode_of_own(&self) -> Option<Mode> {
+        self.state
+            .filter(|state| self.is_known(state))
+            .map(|state| state.mode)
+    }
+
     /// How long an answered beat gives the right to serve; told by the answer to the registration.
     pub fn set_lease(&mut self, lease: Duration) {
         self.lease = lease;

@@ -2,47 +2,9 @@
 
 use std::fmt;
 use thiserror::Error;
+pub use weft_types::Mode;
 use weft_types::{Epoch, Member, PairId};
 use weft_wire::proto;
-
-/// Who may serve a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mode {
-    /// Both members, each while it has the right to (a lease from the metadata service).
-    Both,
-    /// This one; the other is away and lacks writes.
-    Only(Member),
-    /// This one; the other receives all writes and is being filled.
-    Recovering(Member),
-    /// Nobody: this one served last and is away.
-    Down(Member),
-}
-
-impl Mode {
-    /// The one member that serves without a right of limited time, if there is one.
-    pub fn sole(self) -> Option<Member> {
-        match self {
-            Mode::Only(m) | Mode::Recovering(m) => Some(m),
-            Mode::Both | Mode::Down(_) => None,
-        }
-    }
-
-    /// In this mode `member` may be asked to serve clients.
-    pub fn serves(self, member: Member) -> bool {
-        self == Mode::Both || self.sole() == Some(member)
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Mode::Both => f.write_str("BOTH"),
-            Mode::Only(m) => write!(f, "ONLY({m})"),
-            Mode::Recovering(m) => write!(f, "RECOVERING({m})"),
-            Mode::Down(m) => write!(f, "DOWN({m})"),
-        }
-    }
-}
 
 /// What a member knows of its disk, since its process started. Worse is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,6 +71,33 @@ pub struct PairState {
     /// The last epoch that began with the only copy at a member whose machine had been started again since it was
     /// current; 0: none. What was acknowledged before it and never synced may be lost.
     pub forgot: Epoch,
+    /// Later states may be lost that the members were told. Nobody serves before it is known what they say.
+    pub uncertain: bool,
+}
+
+/// A mode as messages and the journal have it, and the member that it names (0 for both).
+pub fn mode_to_proto(mode: Mode) -> (proto::pair_state::Mode, u32) {
+    use proto::pair_state::Mode as Wire;
+    let (mode, member) = match mode {
+        Mode::Both => (Wire::Both, Member::Zero),
+        Mode::Only(m) => (Wire::Only, m),
+        Mode::Recovering(m) => (Wire::Recovering, m),
+        Mode::Down(m) => (Wire::Down, m),
+    };
+    (mode, member.index() as u32)
+}
+
+/// `None`: no mode, or one of a member that does not exist.
+pub fn mode_from_proto(mode: i32, serving: u32) -> Option<Mode> {
+    use proto::pair_state::Mode as Wire;
+    let serving = Member::from_index(serving)?;
+    match Wire::try_from(mode) {
+        Ok(Wire::Both) => Some(Mode::Both),
+        Ok(Wire::Only) => Some(Mode::Only(serving)),
+        Ok(Wire::Recovering) => Some(Mode::Recovering(serving)),
+        Ok(Wire::Down) => Some(Mode::Down(serving)),
+        Ok(Wire::Unspecified) | Err(_) => None,
+    }
 }
 
 /// A state from the wire or the journal that is none.
@@ -130,28 +119,24 @@ impl PairState {
             fill_all: false,
             stores: [None, None],
             forgot: Epoch(0),
+            uncertain: false,
         }
     }
 
     /// For the wire and the journal.
     pub fn to_proto(&self) -> proto::PairState {
-        use proto::pair_state::Mode as Wire;
-        let (mode, serving) = match self.mode {
-            Mode::Both => (Wire::Both, Member::Zero),
-            Mode::Only(m) => (Wire::Only, m),
-            Mode::Recovering(m) => (Wire::Recovering, m),
-            Mode::Down(m) => (Wire::Down, m),
-        };
+        let (mode, serving) = mode_to_proto(self.mode);
         let store = |m: Member| self.stores[m.index()].map_or(0, |key| key.0.get());
         proto::PairState {
             pair: self.pair.0,
             epoch: self.epoch.0,
             mode: mode.into(),
-            serving: serving.index() as u32,
+            serving,
             fill_all: self.fill_all,
             store_0: store(Member::Zero),
             store_1: store(Member::One),
             forgot: self.forgot.0,
+            uncertain: self.uncertain,
         }
     }
 
@@ -160,20 +145,12 @@ impl PairState {
     /// # Errors
     /// [`BadState`] for a mode or member that does not exist, or epoch 0.
     pub fn from_proto(wire: &proto::PairState) -> Result<PairState, BadState> {
-        use proto::pair_state::Mode as Wire;
         let bad = || BadState {
             mode: wire.mode,
             serving: wire.serving,
             epoch: wire.epoch,
         };
-        let serving = Member::from_index(wire.serving).ok_or_else(bad)?;
-        let mode = match Wire::try_from(wire.mode) {
-            Ok(Wire::Both) => Mode::Both,
-            Ok(Wire::Only) => Mode::Only(serving),
-            Ok(Wire::Recovering) => Mode::Recovering(serving),
-            Ok(Wire::Down) => Mode::Down(serving),
-            Ok(Wire::Unspecified) | Err(_) => return Err(bad()),
-        };
+        let mode = mode_from_proto(wire.mode, wire.serving).ok_or_else(bad)?;
         if wire.epoch == 0 {
             return Err(bad());
         }
@@ -185,6 +162,7 @@ impl PairState {
             fill_all: wire.fill_all && mode != Mode::Both,
             stores: [store(wire.store_0), store(wire.store_1)],
             forgot: Epoch(wire.forgot),
+            uncertain: wire.uncertain,
         })
     }
 }
@@ -214,6 +192,7 @@ mod tests {
                 fill_all: mode != Mode::Both,
                 stores: [Some(StoreKey::of("a")), None],
                 forgot: Epoch(8),
+                uncertain: mode == Mode::Both,
             };
             assert_eq!(PairState::from_proto(&state.to_proto()), Ok(state));
         }

@@ -4,7 +4,8 @@
 //!
 //! The data is one number on each member; each write carries the next one. Three things must hold in
 //! every state: a member that serves without a time limit is the only one that serves; whoever
-//! serves has every acknowledged write; nobody is told what is not journaled. Besides, a sample of
+//! serves has every acknowledged write; nobody is told what is not journaled. So it is where an operator has a member lead
+//! that lacks the last states of the pair. Besides, a sample of
 //! the states is let alone, and must come to serve again.
 
 #![allow(clippy::unwrap_used)]
@@ -15,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_pair::{
     Action, Answer, Copied, Course, Disk, Keeper, MemberSide, Mode, Now, PairState, Registration,
-    Rule, Said, StoreKey, Terms,
+    Rule, Said, StoreKey, Terms, Word,
 };
 use weft_types::{Epoch, FixedSet, Member, PairId};
 use weft_wire::proto::Protocol;
@@ -46,6 +47,8 @@ struct Node {
     data: u64,
     /// Its machine has been started again since it was current.
     forgot: bool,
+    /// What its store knows of the last state that it was told.
+    last: Word,
     side: MemberSide,
     connection: Option<u64>,
     registered_before: bool,
@@ -68,6 +71,8 @@ struct World {
     keeper: Keeper,
     durable: PairState,
     journaling: Option<PairState>,
+    /// What was durable before, where the journal may be lost.
+    past: Option<Vec<PairState>>,
     nodes: [Node; 2],
     link_cut: bool,
     next_connection: u64,
@@ -100,6 +105,8 @@ enum Event {
     Heal,
     /// Another member of its group leads. True: it has what was on its way into the journal.
     KeeperRestart(bool),
+    /// An operator has one lead that lacks the last states of the pair: its journal ends with this one of the past.
+    Force(usize),
     Write(Member),
     Forward(Member),
     Answered(Member),
@@ -126,6 +133,10 @@ impl Node {
         if state.mode.serves(me) {
             self.forgot = false;
         }
+        self.last = Word {
+            epoch: state.epoch,
+            mode: self.side.mode_of_own(),
+        };
     }
 }
 
@@ -138,6 +149,7 @@ impl World {
             store,
             data: 0,
             forgot: false,
+            last: Word::NOTHING,
             side: MemberSide::new(PairId(0), member, key(store)),
             connection: None,
             registered_before: false,
@@ -154,6 +166,7 @@ impl World {
             keeper: begun(state, Now::ZERO),
             durable: state,
             journaling: None,
+            past: None,
             nodes: [node(Member::Zero, 1), node(Member::One, 2)],
             link_cut: false,
             next_connection: 10,
@@ -198,7 +211,7 @@ impl World {
                 self.events_of(m, &mut events);
             } else {
                 events.push(Event::Start(m));
-                if self.faults_left > 0 {
+                if self.faults_left > 0 && self.may_be_emptied(m) {
                     events.push(Event::StartEmpty(m));
                 }
             }
@@ -211,6 +224,8 @@ impl World {
             if self.journaling.is_some() {
                 events.push(Event::KeeperRestart(true));
             }
+            let past = self.past.as_ref().map_or(0, Vec::len);
+            events.extend((0..past).map(Event::Force));
         }
         if self.link_cut || self.nodes.iter().any(|node| node.cut_off) {
             events.push(Event::Heal);
@@ -219,6 +234,16 @@ impl World {
             events.push(Event::Time);
         }
         events
+    }
+
+    /// Where the journal may be lost, what names the last copy must not be lost as well: an operator gives up only what
+    /// the other member has, too.
+    fn may_be_emptied(&self, m: Member) -> bool {
+        let twin = self.node(m.twin()).side.mode_of_own();
+        self.past.is_none()
+            || !self.durable.uncertain
+                && twin.is_some_and(|mode| mode.serves(m.twin()) && mode.names() != Some(m))
+                && self.durable.mode.names() != Some(m)
     }
 
     fn events_of(&self, m: Member, events: &mut Vec<Event>) {
@@ -284,7 +309,8 @@ impl World {
             match action {
                 Action::Journal { state, .. } => {
                     assert!(self.journaling.is_none());
-                    assert_eq!(state.epoch.0, self.durable.epoch.0 + 1);
+                    let rises = state.epoch.0 == self.durable.epoch.0 + 1;
+                    assert!(rises || self.keeper.is_uncertain());
                     self.journaling = Some(state);
                 }
                 Action::Welcome { member, connection } => {
@@ -325,7 +351,9 @@ impl World {
                 self.run(actions);
             }
             Event::Journaled => {
+                let before = self.durable;
                 self.durable = self.journaling.take().unwrap();
+                self.past.iter_mut().for_each(|past| past.push(before));
                 let actions = match self.keeper.state() == self.durable {
                     true => self.keeper.committed(now),
                     false => self.keeper.on_journaled(self.durable.epoch, now),
@@ -362,6 +390,7 @@ impl World {
                 node.store += 10;
                 node.data = 0;
                 node.forgot = false;
+                node.last = Word::NOTHING;
                 self.start(m);
             }
             Event::Register(m) => {
@@ -376,6 +405,7 @@ impl World {
                     was_serving: node.registered_before,
                     disk: node.disk,
                     forgot: node.forgot,
+                    last: node.last,
                 };
                 let actions = self.keeper.register(m, registration, now);
                 self.run(actions);
@@ -412,16 +442,18 @@ impl World {
                     Some(inherited) => Keeper::new(inherited, TERMS, now),
                     None => begun(self.durable, now),
                 };
-                for node in &mut self.nodes {
-                    node.inbox.clear();
-                    node.ends.clear();
-                    // Those that it can reach see the end.
-                    if !node.cut_off {
-                        node.side.disconnected();
-                        node.connection = None;
-                        node.welcomed = false;
-                    }
+                self.lose_connections();
+            }
+            Event::Force(past) => {
+                self.faults_left -= 1;
+                self.journaling = None;
+                if let Some(states) = &mut self.past {
+                    self.durable = states[past];
+                    states.truncate(past);
                 }
+                self.durable.uncertain = true;
+                self.keeper = begun(self.durable, now);
+                self.lose_connections();
             }
             Event::Write(m) => self.write(m),
             Event::Forward(m) => self.forward(m),
@@ -466,6 +498,19 @@ impl World {
                     let actions = self.keeper.recovered(m, epoch, now);
                     self.run(actions);
                 }
+            }
+        }
+    }
+
+    /// Another service leads: those that it can reach see the end.
+    fn lose_connections(&mut self) {
+        for node in &mut self.nodes {
+            node.inbox.clear();
+            node.ends.clear();
+            if !node.cut_off {
+                node.side.disconnected();
+                node.connection = None;
+                node.welcomed = false;
             }
         }
     }
@@ -599,6 +644,9 @@ impl World {
     }
 
     fn check(&self) -> Result<(), String> {
+        if self.past.is_none() && self.keeper.is_uncertain() {
+            return Err("nothing was lost, and it is taken for uncertain who served last".into());
+        }
         let serves = |m: Member, now| {
             let node = self.node(m);
             node.alive && node.side.serves(now).is_ok()
@@ -664,14 +712,25 @@ fn comes_to_serve(start: &World, by_another: bool) -> Result<bool, String> {
             }
         }
         for _ in 0..40 {
-            // A copy that waits for a block that is locked there stays where it is.
-            let next = world.events().into_iter().find(|event| {
-                let waits = match event {
-                    Event::Forward(m) => *m == Member::Zero && world.node(m.twin()).op.is_some(),
-                    event => matches!(event, Event::Time | Event::Beat(_) | Event::Answer(_)),
-                };
-                !waits
-            });
+            // Who has said that both are equal says so again, beside all else. What waits for the other member, as a copy does
+            // for a block that is locked there, stays where it is.
+            let says_again = |event: &Event| match event {
+                Event::Recover(m) => world.node(*m).side.twin_counts(),
+                _ => false,
+            };
+            let goes_on = |event: &Event| match event {
+                Event::Time | Event::Beat(_) | Event::Answer(_) => false,
+                Event::Recover(_) | Event::Forward(_) if !says_again(event) => {
+                    let mut next = world.clone();
+                    next.apply(*event);
+                    fingerprint(&next) != fingerprint(&world)
+                }
+                event => !says_again(event),
+            };
+            let events = world.events();
+            let next = events.iter().find(|event| goes_on(event));
+            let next = next.or_else(|| events.iter().find(|event| says_again(event)));
+            let next = next.copied();
             match next {
                 Some(Event::Recover(m)) if world.node(m).side.twin_counts() => {
                     let actions = {
@@ -794,11 +853,12 @@ fn serving(faults: u32, writes: u32, time: u32) -> World {
 const LET_ALONE_EVERY: usize = 10;
 
 /// Random walks go far deeper than all interleavings can.
-fn walks(seed: u64, count: u64, cuts_power: bool) {
+fn walks(seed: u64, count: u64, cuts_power: bool, loses: bool) {
     for walk in 0..count {
         let mut random = (seed + walk).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut world = serving(12, 12, 60);
         world.cuts_power = cuts_power;
+        world.past = loses.then(Vec::new);
         let mut story = Vec::new();
         for _ in 0..250 {
             let events = world.events();
@@ -849,7 +909,7 @@ fn a_serving_pair_is_safe_in_all_interleavings_with_two_faults() {
 
 #[test]
 fn random_walks_with_many_faults_are_safe() {
-    walks(1, 3_000, false);
+    walks(1, 3_000, false, false);
 }
 
 #[test]
@@ -861,7 +921,19 @@ fn what_a_power_cut_takes_of_the_only_copy_is_told() {
         };
         explore(start, SHORT);
     }
-    walks(1, 3_000, true);
+    walks(1, 3_000, true, false);
+}
+
+#[test]
+fn where_the_journal_is_lost_the_members_say_who_served_last() {
+    for (faults, writes, time) in [(2, 2, 4), (3, 2, 4)] {
+        let start = World {
+            past: Some(Vec::new()),
+            ..serving(faults, writes, time)
+        };
+        explore(start, SHORT);
+    }
+    walks(1, 3_000, false, true);
 }
 
 #[test]
@@ -876,6 +948,6 @@ fn long_exploration() {
             let seen = explore(start, 1_500_000);
             assert!(seen > 100_000);
         }
-        walks(1_000_000, 200_000, cuts_power);
+        walks(1_000_000, 200_000, cuts_power, !cuts_power);
     }
 }

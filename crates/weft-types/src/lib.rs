@@ -4,11 +4,13 @@
 
 mod layout;
 mod map;
+mod mode;
 mod names;
 mod regions;
 
 pub use layout::{OBJECT_REACH, Piece, StripeMap, pieces, reach_of};
 pub use map::{FixedMap, FixedSet};
+pub use mode::Mode;
 pub use names::{COOKIE_BITS, SHARDS_MAX, name_hash, shard_of_hash};
 pub use regions::{Region, Regions, Run};
 

@@ -14,7 +14,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_env::Mono;
 use weft_namespace::State;
-use weft_pair::{Action, Disk, Mode, PairState, Registration, Said, StoreKey};
+use weft_pair::{
+    Action, Disk, Mode, PairState, Registration, Said, StoreKey, Word, mode_from_proto,
+};
 use weft_rpc::{Connection, Payload, Replier};
 use weft_types::{Epoch, Member, NameSpaceId, PairId};
 use weft_wire::Failed;
@@ -177,9 +179,13 @@ pub(crate) fn on_replace(
         store,
     };
     let (_, sn) = meta.apply_own(core, op::Op::RetireStore(retire));
-    meta.when_committed(core, sn, move |_, core, result| {
+    meta.when_committed(core, sn, move |meta, core, result| {
         if let Err(failed) = result {
             return replier.fail(failed);
+        }
+        if let Some(keeper) = core.pairs.keeper(id) {
+            let actions = keeper.given_up(member, !request.cancel, since(meta.env.now()));
+            perform(meta, core, id, actions);
         }
         if request.cancel {
             tracing::info!(pair = %id, %member, "the store that was given up is taken back");
@@ -199,6 +205,15 @@ impl Pair {
     /// The member's store, if it has one that can be given up without loss.
     fn to_give_up(&self, id: PairId, member: Member, now: Mono) -> Result<u64, String> {
         let twin = member.twin();
+        if let Some(keeper) = self.keeper.as_ref().filter(|keeper| keeper.is_uncertain()) {
+            return match keeper.may_be_given_up(member, since(now)) {
+                true => self.known_store(id, member),
+                false => Err(format!(
+                    "it is not certain who served pair {id} last, and member {twin} is away, or has no part in the pair, or \
+                     knows that member {member} served alone: what member {member} has would be lost. Bring both back first"
+                )),
+            };
+        }
         let is_current = match self.published().mode {
             Mode::Both => true,
             Mode::Only(sole) | Mode::Recovering(sole) => sole == twin,
@@ -210,6 +225,10 @@ impl Pair {
                  lost. Bring member {twin} back first"
             ));
         }
+        self.known_store(id, member)
+    }
+
+    fn known_store(&self, id: PairId, member: Member) -> Result<u64, String> {
         let known = self.state().stores[member.index()];
         let store = known.ok_or(format!(
             "member {member} of pair {id} has no store yet: start a server in its place"
@@ -264,6 +283,10 @@ fn register(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number
         was_serving: link.request.was_serving,
         disk: Disk::from_proto(link.request.disk),
         forgot: link.request.forgot,
+        last: Word {
+            epoch: Epoch(link.request.last_epoch),
+            mode: mode_from_proto(link.request.last_mode, link.request.last_serving),
+        },
     };
     let Some(keeper) = &mut pair.keeper else {
         return;

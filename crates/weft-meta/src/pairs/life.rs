@@ -67,6 +67,7 @@ pub(super) fn went_back(
     }
     let skip = proto::SkipNumbers { forced: 0 };
     let (_, sn) = meta.apply_own(core, op::Op::SkipNumbers(skip));
+    core.pairs.may_have_lost();
     meta.when_committed(core, sn, move |_, _, result| {
         // Else another server leads, and may well have noted that life.
         if result.is_ok() {

@@ -141,7 +141,24 @@ impl Pairs {
                 .keep(journaled, now)
                 .map_err(|bad| MetaError::Corrupt(format!("the journal holds {bad}")))?;
         }
+        for (&id, pair) in &mut pairs.by_id {
+            for member in MEMBERS {
+                let is_given_up = pair.is_replaced(state, id, member);
+                if let Some(keeper) = &mut pair.keeper {
+                    // Nothing is decided before what this reign began with is committed.
+                    keeper.given_up(member, is_given_up, since(now));
+                }
+            }
+        }
         Ok(pairs)
+    }
+
+    /// Entries may be lost that were committed: see [`weft_pair::PairState::uncertain`]. They are marked in the journal.
+    pub(crate) fn may_have_lost(&mut self) {
+        let keepers = self.by_id.values_mut();
+        keepers
+            .filter_map(|pair| pair.keeper.as_mut())
+            .for_each(Keeper::may_have_lost);
     }
 
     /// This group's word counts, not another's.

@@ -358,6 +358,69 @@ fn the_state_of_a_pair_and_its_addresses_survive_a_restart() {
     });
 }
 
+/// The only metadata server's directory is put back from a copy that was made before member 0 served alone.
+#[test]
+fn an_older_name_space_asks_the_members_who_served_last() {
+    run(|env, dir| async move {
+        let first = server(&env, &dir).await;
+        let both = {
+            let [zero, _one] = pair(&env, first.address(), 0).await;
+            *zero.state.borrow()
+        };
+        first.stop().await;
+        let kept = tempfile::tempdir().unwrap();
+        let copied = std::process::Command::new("cp")
+            .args(["-a", "--"])
+            .arg(dir.join("."))
+            .arg(kept.path())
+            .status();
+        assert!(copied.unwrap().success());
+
+        let second = server(&env, &dir).await;
+        let zero = Member::start(&env, second.address(), 0, 0).await;
+        let one = Member::start(&env, second.address(), 0, 1).await;
+        until(&env, "zero fills one", || zero.mode().0 == Mode::Recovering).await;
+        zero.recovered().await;
+        until(&env, "both serve", || one.mode().0 == Mode::Both).await;
+        one.die();
+        until(&env, "zero serves alone", || zero.mode() == (Mode::Only, 0)).await;
+        let alone = *zero.state.borrow();
+        second.stop().await;
+
+        let third = server(&env, kept.path()).await;
+        let come = |member, last| {
+            let (env, address) = (&env, third.address());
+            async move {
+                let store = format!("store-0-{member}");
+                Member::that_knows(env, address, 0, member, &store, &last).await
+            }
+        };
+        let one = come(1, both).await;
+        env.sleep(Duration::from_millis(100)).await;
+        let zero = come(0, alone).await;
+        until(&env, "zero fills one", || {
+            one.mode() == (Mode::Recovering, 0)
+        })
+        .await;
+        let state = *zero.state.borrow();
+        assert!(state.epoch > alone.epoch && state.fill_all && !state.uncertain);
+        // And in what this name space has decided since, nobody has a part who knows of another course.
+        zero.recovered().await;
+        until(&env, "both serve", || one.mode().0 == Mode::Both).await;
+        zero.die();
+        until(&env, "one serves alone", || one.mode() == (Mode::Only, 1)).await;
+        let other = PairState {
+            epoch: one.state.borrow().epoch,
+            ..alone
+        };
+        let zero = come(0, other).await;
+        env.sleep(Duration::from_millis(500)).await;
+        assert!(zero.welcome.borrow().is_none());
+        assert_eq!(one.mode(), (Mode::Only, 1));
+        third.stop().await;
+    });
+}
+
 #[test]
 fn space_is_that_of_the_smaller_members() {
     run(|env, dir| async move {

@@ -1,5 +1,6 @@
 //! SkipNumbers: what this group decided last may be lost, but data servers, clients and other groups may know of it. So no
-//! number comes a second time: of an inode, of a file's content, of a session, of a trimming.
+//! number comes a second time: of an inode, of a file's content, of a session, of a trimming. And of each pair it is uncertain who
+//! served last.
 
 use crate::errno::Errno;
 use crate::inode::Body;
@@ -36,6 +37,9 @@ pub(super) fn apply(
     let given = own.chain(state.reserved.values().copied()).max();
     let given = given.unwrap_or(0).max(state.floors.generation);
     state.floors.generation = given.saturating_add(GENERATIONS);
+    for pair in state.pairs.values_mut() {
+        pair.uncertain = true;
+    }
     state.next_session += SESSIONS;
     state.next_trim += REMOVALS;
     state.next_deletion += REMOVALS;

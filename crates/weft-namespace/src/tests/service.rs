@@ -126,6 +126,8 @@ fn numbers_that_may_have_been_given_in_what_is_lost_are_not_given_again() {
         let skip = Op::SkipNumbers(SkipNumbers { forced });
         assert_eq!(w.fails_in(0, &cred, skip), Errno::EALREADY);
     }
+    // Who served last is uncertain until the pair has another state.
+    assert!(w.state.pair_states().len() > 0 && w.state.pair_states().all(|pair| pair.uncertain));
     w.service(Op::SkipNumbers(SkipNumbers { forced: 0 }));
     let later = w.file(&cred, ROOT_INO, "later", 0o600);
     assert!(later.0 > next.0 + lost);

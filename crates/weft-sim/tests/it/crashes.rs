@@ -13,7 +13,7 @@ use std::time::Duration;
 use weft_env::{Env, OpenMode};
 use weft_objects::{Loss, Purpose, Store};
 use weft_sim::{Disk, DiskFaults, Node, Rng, World};
-use weft_types::{Epoch, Ino, Member, ObjectId, PairId};
+use weft_types::{Epoch, Ino, Member, Mode, ObjectId, PairId};
 
 const DIR: &str = "/store";
 const LIST: &str = "/store/modified";
@@ -118,7 +118,7 @@ impl Life {
             }
             Step::Record(state) => {
                 promises().records(*state);
-                let recorded = store.record_state(state.0, state.1, state.2).await;
+                let recorded = store.record_state(state.0, state.1, state.2, state.3).await;
                 if recorded.is_ok() && self.heard() {
                     promises().recorded();
                 }
@@ -170,7 +170,7 @@ async fn prepare(node: &Node, start: Start, promises: &Rc<RefCell<Promises>>) {
         Step::Mark(2, 7..8, Purpose::Write, true),
         Step::Clear(1, 1..2),
         Step::NoteLoss(9),
-        Step::Record((Epoch(3), true, false)),
+        Step::Record((Epoch(3), Some(Mode::Both), true, false)),
     ] {
         assert!(life.step(&mut store, &step).await);
     }
@@ -337,7 +337,7 @@ fn a_bit_of_all(durable: bool) -> Vec<Step> {
         Step::Mark(3, 2..6, Write, durable),
         Step::Tidy,
         Step::Clear(2, 7..8),
-        Step::Record((Epoch(4), true, true)),
+        Step::Record((Epoch(4), Some(Mode::Only(Member::Zero)), true, true)),
         Step::Tidy,
         Step::NoteLoss(8),
         Step::Mark(2, 7..8, Free, durable),
@@ -351,7 +351,7 @@ fn a_bit_of_all(durable: bool) -> Vec<Step> {
         Step::ClearLoss(9),
         Step::Mark(4, 0..2, Write, durable),
         Step::Tidy,
-        Step::Record((Epoch(5), false, false)),
+        Step::Record((Epoch(5), None, false, false)),
         Step::Reopen,
         Step::Mark(5, 0..1, Free, durable),
     ]
@@ -499,7 +499,12 @@ fn drawn(rng: &mut Rng, user: u64, epoch: &Cell<u64>) -> Step {
         _ if user == 0 => {
             epoch.set(epoch.get() + 1);
             let serving = rng.once_in(2);
-            Step::Record((Epoch(epoch.get()), serving, serving && rng.once_in(2)))
+            Step::Record((
+                Epoch(epoch.get()),
+                rng.once_in(2).then_some(Mode::Down(Member::One)),
+                serving,
+                serving && rng.once_in(2),
+            ))
         }
         _ => Step::Mark(number, some, purpose, true),
     }

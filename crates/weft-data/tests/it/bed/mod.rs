@@ -13,7 +13,10 @@ use std::rc::Rc;
 use std::time::Duration;
 use weft_data::{Server, Settings};
 use weft_env::{Env, Mono};
-use weft_pair::{Action, Disk, Keeper, Mode, PairState, Registration, Said, StoreKey, Terms};
+use weft_pair::{
+    Action, Disk, Keeper, Mode, PairState, Registration, Said, StoreKey, Terms, Word,
+    mode_from_proto,
+};
 use weft_rpc::{CallError, Connection, Handler, Local, Payload, Replier, Request};
 use weft_types::{Epoch, Ino, Member, ObjectId, PairId};
 use weft_wire::proto::{self, Identity, Protocol, identity::Role};
@@ -197,6 +200,10 @@ impl Meta {
                     store: StoreKey::of(&message.store_id),
                     was_serving: message.was_serving,
                     disk: Disk::from_proto(message.disk),
+                    last: Word {
+                        epoch: Epoch(message.last_epoch),
+                        mode: mode_from_proto(message.last_mode, message.last_serving),
+                    },
                 };
                 let actions = self.keeper.borrow_mut().register(member, registration, now);
                 let meta = self.clone();

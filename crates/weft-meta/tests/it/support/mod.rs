@@ -360,6 +360,19 @@ impl Member {
         member: u32,
         store: &str,
     ) -> Member {
+        let knows = PairState::default();
+        Member::that_knows(env, address, pair, member, store, &knows).await
+    }
+
+    /// Its store remembers this state.
+    pub async fn that_knows(
+        env: &Env,
+        address: &str,
+        pair: u32,
+        member: u32,
+        store: &str,
+        last: &PairState,
+    ) -> Member {
         let state: Rc<RefCell<PairState>> = Rc::default();
         let fenced: Rc<RefCell<Vec<FenceRequest>>> = Rc::default();
         let dropped: Rc<RefCell<Vec<ObjectName>>> = Rc::default();
@@ -410,6 +423,9 @@ impl Member {
             address: format!("127.0.0.1:{}", 9000 + pair * 2 + member),
             incarnation: env.random(),
             store_id: store.into(),
+            last_epoch: last.epoch,
+            last_mode: last.mode,
+            last_serving: last.serving,
             ..RegisterRequest::default()
         };
         let beating = {
@@ -419,7 +435,7 @@ impl Member {
                 let Ok((reply, _)) = connection.call(&register, Payload::none()).await else {
                     return;
                 };
-                *state.borrow_mut() = reply.state.unwrap();
+                *state.borrow_mut() = reply.state.unwrap_or_default();
                 *welcome.borrow_mut() = Some(reply);
                 loop {
                     let beat = BeatRequest {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use weft_objects::{Loss, Store};
-use weft_types::{Epoch, ObjectId};
+use weft_types::{Epoch, Mode, ObjectId};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Death {
 }
 
 /// What [`Store::record_state`] was given.
-pub type State = (Epoch, bool, bool);
+pub type State = (Epoch, Option<Mode>, bool, bool);
 
 /// What must be true of a store whenever it is opened.
 #[derive(Default)]
@@ -158,11 +158,12 @@ impl Promises {
         let identity = store.identity();
         let state = (
             identity.last_epoch,
+            identity.last_mode,
             identity.was_serving,
             identity.was_settled_alone,
         );
         if self.states.is_empty() {
-            self.states.push((Epoch(0), false, false));
+            self.states.push((Epoch(0), None, false, false));
         }
         assert!(
             self.states.contains(&state),
