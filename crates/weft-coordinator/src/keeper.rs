@@ -6,7 +6,7 @@ use crate::{
     Announced, Announcement, Answer, Coordinator, CoordinatorError, Listing, Reply, Service,
     Unanswered, name, record,
 };
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use weft_env::{Elapsed, Env, Mono};
 use weft_wire::proto::View;
@@ -32,6 +32,8 @@ pub struct ViewKeeper<S> {
     patience: Duration,
     /// The newest version that was read here. Grows only.
     newest: Cell<u64>,
+    /// See [`Coordinator::trouble`].
+    trouble: RefCell<Option<String>>,
 }
 
 impl<S: Service> ViewKeeper<S> {
@@ -43,6 +45,7 @@ impl<S: Service> ViewKeeper<S> {
             service,
             patience,
             newest: Cell::new(0),
+            trouble: RefCell::new(None),
         }
     }
 
@@ -68,6 +71,13 @@ impl<S: Service> ViewKeeper<S> {
     }
 
     async fn read(&self, deadline: Mono) -> Result<Kept, CoordinatorError> {
+        let read = self.read_newest(deadline).await;
+        let trouble = read.as_ref().err().map(CoordinatorError::to_string);
+        self.trouble.replace(trouble);
+        read
+    }
+
+    async fn read_newest(&self, deadline: Mono) -> Result<Kept, CoordinatorError> {
         loop {
             let known = self.newest.get();
             let read = self.read_once(deadline).await?;
@@ -175,6 +185,10 @@ fn unavailable(Unanswered(why): Unanswered) -> CoordinatorError {
 impl<S: Service> Coordinator for ViewKeeper<S> {
     fn view(&self) -> Answer<'_, View> {
         Box::pin(async { Ok(self.read(self.deadline()).await?.view) })
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.trouble.borrow().clone()
     }
 
     fn compare_and_set(&self, view: View) -> Answer<'_, View> {

@@ -107,6 +107,10 @@ pub trait Coordinator {
     /// `Unavailable`, `Corrupt`.
     fn view(&self) -> Answer<'_, View>;
 
+    /// Why the view could not be read when that was tried last. `None`: it could, or has not been tried. Who watches tries every
+    /// few seconds.
+    fn trouble(&self) -> Option<String>;
+
     /// Replaces the view if its version is still the one below `view.version`, and returns it as it was
     /// written: with the marks by which it can be known again ([`written_by`]). Marks that the caller
     /// passes do not count.

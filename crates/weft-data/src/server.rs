@@ -360,6 +360,7 @@ impl Node {
             if *taken != Now::ZERO && now < *taken + REPORT_EVERY {
                 return proto::MemberReport {
                     load: self.load.get(),
+                    clock_unix_ms: self.clock_unix_ms(),
                     ..report.clone()
                 };
             }
@@ -405,6 +406,9 @@ impl Node {
             lost_objects: lost_objects.len() as u64,
             disk_error: self.disk.words(),
             reads_of_twin: self.metrics.reads_of_twin.get(),
+            clock_unix_ms: self.clock_unix_ms(),
+            clock_off_ms: 0,
+            version: env!("CARGO_PKG_VERSION").into(),
         };
         self.metrics.lost_bytes.set(report.lost_bytes as i64);
         self.metrics.owed_bytes.set(exposure.bytes as i64);
@@ -417,6 +421,10 @@ impl Node {
         self.metrics.serving.set(i64::from(serves));
         *self.report.borrow_mut() = (now, report.clone());
         report
+    }
+
+    fn clock_unix_ms(&self) -> u64 {
+        u64::try_from(self.env.wall().0 / 1_000_000).unwrap_or(0)
     }
 
     /// Bytes that may still be written here, as of the last report; 0 before the first.

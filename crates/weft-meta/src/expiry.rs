@@ -47,6 +47,7 @@ pub(crate) async fn run(meta: Rc<Meta>) {
         }
         pause = CLOCK;
         let core = &mut *meta.core.borrow_mut();
+        crate::health::tick(&meta, core);
         let over: Vec<SessionId> = core
             .sessions
             .iter()

@@ -18,6 +18,7 @@ mod error;
 mod expiry;
 mod founding;
 mod group;
+mod health;
 mod images;
 mod jobs;
 mod leases;

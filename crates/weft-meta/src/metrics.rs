@@ -11,6 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::cell::RefCell;
 use weft_env::Env;
+use weft_health::Check;
 use weft_namespace::Statistics;
 use weft_wire::method_name;
 
@@ -79,7 +80,17 @@ pub const METRICS: &[(&str, &str, &str)] = &[
         "objects",
         "Objects waiting to be dropped",
     ),
+    (
+        "weft_health",
+        "severity",
+        "Of each check, by whoever leads the group: 0 well, 1 degraded, 2 data at one copy or not to be read",
+    ),
 ];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Checked {
+    check: &'static str,
+}
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Message {
@@ -91,6 +102,7 @@ pub(crate) struct Metrics {
     registry: Registry,
     requests: RefCell<Vec<(u16, Counter)>>,
     family: Family<Message, Counter>,
+    health: Family<Checked, Gauge>,
     batch_entries: Histogram,
     pub revocations: Counter,
     pub sessions_expired: Counter,
@@ -146,8 +158,11 @@ impl Metrics {
             registry.register(name, help(name), gauge.clone());
             (name, gauge)
         });
+        let health = Family::<Checked, Gauge>::default();
+        registry.register("weft_health", help("weft_health"), health.clone());
         Metrics {
             registry,
+            health,
             requests: RefCell::default(),
             family,
             batch_entries,
@@ -176,6 +191,17 @@ impl Metrics {
         if message.message != "unknown" {
             requests.push((method, counter));
         }
+    }
+
+    /// The worst that a check has found: 0, 1 or 2.
+    pub(crate) fn health(&self, check: Check, worst: i64) {
+        let check = check.name();
+        self.health.get_or_create(&Checked { check }).set(worst);
+    }
+
+    /// Another server leads, and tells what it finds.
+    pub(crate) fn judges_no_more(&self) {
+        self.health.clear();
     }
 
     /// A batch has been committed.

@@ -8,6 +8,7 @@ use crate::checkpoints::{self, Checkpointing};
 use crate::committer::{self, Commits};
 use crate::contention::Contention;
 use crate::dealing::{self, Dealing};
+use crate::health::Health;
 use crate::jobs::Jobs;
 use crate::leases::{LEASES_MAX, Leases};
 use crate::locks::LockWaiters;
@@ -106,6 +107,7 @@ pub(crate) struct Core {
     pub last_time: i128,
     /// At which pairs the next files begin.
     pub dealing: Dealing,
+    pub health: Health,
 }
 
 /// What a reign begins with.
@@ -155,6 +157,7 @@ impl Meta {
             state,
             epoch,
             dealing: Dealing::default(),
+            health: Health::new(env.now()),
             contention: Contention::default(),
             leases: Leases::new(epoch.0 << SEQ_EPOCH_SHIFT, LEASES_MAX),
             parking: Parking::default(),
@@ -210,6 +213,7 @@ impl Meta {
                 partition::finish_decided(&meta, core);
             }
             crate::spread::begin(&meta, core);
+            crate::health::tick(&meta, core);
         }
         if slots::are_several(&meta.core.borrow()) {
             slots::begin(&meta);
@@ -264,6 +268,7 @@ impl Meta {
         let (parking, waiters) = {
             let core = &mut *self.core.borrow_mut();
             core.sessions.clear();
+            core.metrics.judges_no_more();
             let failed = "another metadata server leads".to_owned();
             (std::mem::take(&mut core.parking), core.commits.fail(failed))
         };
@@ -359,6 +364,7 @@ impl Meta {
             proto::LeadsRequest::METHOD => request
                 .replier
                 .send::<proto::LeadsRequest>(&proto::LeadsReply {}, Payload::none()),
+            proto::HealthRequest::METHOD => dispatch(from, request, crate::health::on_health),
             proto::StatusRequest::METHOD => dispatch(from, request, crate::status::on_status),
             proto::ExplainRequest::METHOD => dispatch(from, request, crate::status::on_explain),
             proto::SurveyInodesRequest::METHOD => dispatch(from, request, crate::survey::on_inodes),

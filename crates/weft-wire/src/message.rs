@@ -65,6 +65,7 @@ methods! {
     31 StartScrubRequest -> proto::StartScrubReply;
     32 LeaseRangeRequest -> proto::LeaseRangeReply;
     33 LeadsRequest -> proto::LeadsReply;
+    34 HealthRequest -> proto::HealthReply;
     46 RenewLifeRequest -> proto::RenewLifeReply;
     47 PlaceRequest -> proto::PlaceReply;
     48 RegisterRequest -> proto::RegisterReply;

@@ -23,6 +23,9 @@ pub enum Error {
     /// has done what the message says. Exit code 5.
     #[error("{0}")]
     Refused(String),
+    /// What `weft health` has told already, and the exit code for that.
+    #[error("the cluster is not well")]
+    Verdict(u8),
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -53,6 +56,7 @@ impl Error {
             Error::Unreachable(_) => 3,
             Error::Unsound(_) => 4,
             Error::Refused(_) => 5,
+            Error::Verdict(code) => *code,
         }
     }
 }

@@ -20,6 +20,7 @@ mod exposure;
 mod fsck;
 mod group;
 mod groups;
+mod health;
 mod init;
 mod jobs;
 mod log;
@@ -38,7 +39,7 @@ mod table;
 mod tool;
 
 use clap::{Parser, Subcommand};
-use error::{Result, Tried};
+use error::{Error, Result, Tried};
 use std::future::Future;
 use std::process::ExitCode;
 use weft_env::Env;
@@ -78,6 +79,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Pairs, states, epochs, space, rates, recovery.
     Status(status::StatusCommand),
+    /// What is wrong, since when, what it means and what to do. Exit codes: 0 well, 1 degraded, 2 data is at one copy or cannot be read, 3 cannot tell.
+    Health(health::HealthCommand),
     /// What each data server alone has: what its death could cost now.
     Exposure(exposure::ExposureCommand),
     /// What died with a data server and the client that wrote through it.
@@ -119,7 +122,10 @@ fn block_on<T, F: Future<Output = Result<T>>>(main: impl FnOnce(Env) -> F) -> Re
 
 fn main() -> ExitCode {
     log::end_on_panic();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return misused(&error),
+    };
     let level = match &arguments.command {
         Command::Meta(_) | Command::Data(_) | Command::Mount(_) | Command::Nfs(_) => "info",
         // People get an error once, in words; not as a log line too.
@@ -128,6 +134,8 @@ fn main() -> ExitCode {
     descriptors::raise();
     let code = match log::start(level).and_then(|()| run(arguments.command)) {
         Ok(()) => ExitCode::SUCCESS,
+        // All has been said.
+        Err(Error::Verdict(code)) => ExitCode::from(code),
         Err(error) => {
             log::tell!("weft: {error}");
             ExitCode::from(error.exit_code())
@@ -135,6 +143,20 @@ fn main() -> ExitCode {
     };
     log::flush();
     code
+}
+
+/// `weft health` has a meaning of its own for the usual exit code.
+fn misused(error: &clap::Error) -> ExitCode {
+    let code = match error.exit_code() {
+        0 => 0,
+        _ if std::env::args_os().nth(1).is_some_and(|it| it == "health") => {
+            weft_health::Verdict::Unknown as u8
+        }
+        code => u8::try_from(code).unwrap_or(2),
+    };
+    // Whoever reads it may have gone.
+    let _: std::io::Result<()> = error.print();
+    ExitCode::from(code)
 }
 
 fn run(command: Command) -> Result<()> {
@@ -147,6 +169,7 @@ fn run(command: Command) -> Result<()> {
         Command::Nfs(command) => descriptors::suffice().and_then(|()| server::nfs(&command)),
         Command::Config(command) => config::run(&command),
         Command::Status(command) => block_on(|env| status::run(env, command)),
+        Command::Health(command) => block_on(|env| health::run(env, command)),
         Command::Exposure(command) => block_on(|env| exposure::run(env, command)),
         Command::Losses(command) => block_on(|env| losses::run(env, command)),
         Command::Explain(command) => block_on(|env| explain::run(env, command)),

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::groups::Groups;
+use crate::health::Health;
 use crate::output::{say, show};
 use crate::table;
 use crate::tool::Where;
@@ -44,15 +45,17 @@ pub async fn run(env: Env, command: StatusCommand) -> Result<()> {
     let elapsed = env.now().since(start).as_secs_f64();
     let rates = rates(before, &reply, elapsed);
     let others = others(&groups).await;
+    let health = Health::of_groups(&groups).await?;
     if command.json {
         let mut object = to_json_with(&reply, &others);
+        object["health"] = health.to_json();
         for (pair, rates) in rates.iter().enumerate() {
             object["pairs"][pair]["read_bytes_per_second"] = json!(rates.0);
             object["pairs"][pair]["written_bytes_per_second"] = json!(rates.1);
         }
         say!("{object}")?;
     } else {
-        show!("{}", to_text_with(&reply, &others))?;
+        show!("{}{}", health.heads(), to_text_with(&reply, &others))?;
         for (pair, (read, written)) in reply.pairs.iter().zip(rates) {
             say!(
                 "pair {}: {}/s read, {}/s written",
@@ -115,6 +118,7 @@ pub fn pair_serves(pair: &PairStatus) -> bool {
             .any(|one| one.member == member && one.alive)
     };
     match state.mode() {
+        _ if state.uncertain => false,
         Mode::Both => alive(0) && alive(1),
         Mode::Only | Mode::Recovering => alive(state.serving),
         Mode::Down | Mode::Unspecified => false,
@@ -124,6 +128,7 @@ pub fn pair_serves(pair: &PairStatus) -> bool {
 /// The word of docs/protocols/pairs.md.
 pub fn mode_name(state: &PairState) -> String {
     match state.mode() {
+        _ if state.uncertain => "uncertain".into(),
         Mode::Unspecified => "unknown".into(),
         Mode::Both => "both".into(),
         Mode::Only => format!("only {}", state.serving),
@@ -320,6 +325,9 @@ fn to_text_with(reply: &StatusReply, others: &Others) -> String {
             let first = |cell: String| if at == 0 { cell } else { String::new() };
             let report = member.report.clone().unwrap_or_default();
             let mut notes = vec![job_in_words(&report)];
+            if member.is_awaited {
+                notes.push("AWAITED: it may know who served last".into());
+            }
             if member.is_replaced {
                 notes.push("is being replaced: waits for a server with an empty directory".into());
             }
@@ -355,7 +363,11 @@ fn to_text_with(reply: &StatusReply, others: &Others) -> String {
                 } else if member.address.is_empty() {
                     "never seen".into()
                 } else {
-                    format!("away {}", table::seconds(member.silent_ms as f64 / 1e3))
+                    let silent = table::seconds(member.silent_ms as f64 / 1e3);
+                    match member.is_silent_longer {
+                        true => format!("away {silent} or more"),
+                        false => format!("away {silent}"),
+                    }
                 },
                 copy_of(&state, member).into(),
                 table::bytes(report.free_bytes),
@@ -409,6 +421,8 @@ fn to_json_with(reply: &StatusReply, others: &Others) -> Value {
             "alive": one.alive,
             "copy": copy_of(state, one),
             "silent_ms": one.silent_ms,
+            "is_silent_longer": one.is_silent_longer,
+            "is_awaited": one.is_awaited,
             "is_replaced": one.is_replaced,
             "total_bytes": report.total_bytes,
             "free_bytes": report.free_bytes,

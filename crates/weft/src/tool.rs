@@ -13,9 +13,9 @@ use weft_rpc::{Attempts, CallError, Connection, Handler, Local, Search, Terms};
 use weft_types::{FIRST_GROUP, GroupId};
 use weft_wire::proto::identity::Role;
 use weft_wire::proto::{
-    CheckpointsRequest, ExplainRequest, Identity, JobsRequest, LossesRequest, MoveSlotsRequest,
-    SlotsRequest, StatusReply, StatusRequest, SurveyGroupRequest, SurveyInodesRequest,
-    SurveyLookRequest, SurveyNamesRequest,
+    CheckpointsRequest, ExplainRequest, HealthRequest, Identity, JobsRequest, LossesRequest,
+    MoveSlotsRequest, SlotsRequest, StatusReply, StatusRequest, SurveyGroupRequest,
+    SurveyInodesRequest, SurveyLookRequest, SurveyNamesRequest,
 };
 use weft_wire::{Failed, Rpc};
 
@@ -34,26 +34,55 @@ const TERMS: Terms = Terms {
 /// Which cluster a tool asks.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Where {
-    /// Address (host:port) of a metadata server.
-    #[arg(long, value_name = "ADDRESS")]
+    /// Addresses (host:port) of metadata servers, with commas between: whichever answers will do. Else WEFT_META says which.
+    #[arg(long, value_name = "ADDRESS,...")]
     pub meta: Option<String>,
     /// Directory of a `weft dev`.
     #[arg(long, value_name = "DIR", conflicts_with = "meta")]
     pub dir: Option<PathBuf>,
 }
 
+/// Names the metadata servers, as `--meta` does.
+const META_VARIABLE: &str = "WEFT_META";
+/// The cluster's name (`cluster_id`): servers of another one are not asked.
+const CLUSTER_VARIABLE: &str = "WEFT_CLUSTER";
+/// What is asked where nothing else says so.
+const CLIENT_FILE: &str = "/etc/weft/client.toml";
+
+/// The file for all tools of a machine.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientFile {
+    meta: Vec<String>,
+    #[serde(default)]
+    cluster_id: String,
+}
+
+/// Addresses with commas between.
+fn split(addresses: &str) -> Vec<String> {
+    let each = addresses.split(',').map(str::trim);
+    each.filter(|it| !it.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A variable of the environment that has been set to something.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// Where `weft dev` keeps its cluster unless told otherwise.
 pub const DEFAULT_DIR: &str = "weft-dev";
 
 impl Where {
-    /// Addresses of the metadata servers: those that were named, else those of `./weft-dev`, else those of the
-    /// only Weft mount of this machine.
+    /// Addresses of the metadata servers: those that were named on the command line, else in the environment, else those of
+    /// `./weft-dev`, else of [`CLIENT_FILE`], else of the only Weft mount of this machine.
     ///
     /// # Errors
     /// If no cluster, or more than one, can be meant.
     pub fn meta_addresses(&self) -> Result<Vec<String>> {
-        if let Some(address) = &self.meta {
-            return Ok(vec![address.clone()]);
+        if let Some(addresses) = &self.meta {
+            return Ok(split(addresses));
         }
         if let Some(directory) = &self.dir {
             return match Cluster::load(directory)? {
@@ -64,8 +93,14 @@ impl Where {
                 ))),
             };
         }
+        if let Some(addresses) = variable(META_VARIABLE) {
+            return Ok(split(&addresses));
+        }
         if let Some(cluster) = Cluster::load(Path::new(DEFAULT_DIR))? {
             return Ok(cluster.meta_addresses());
+        }
+        if let Some(file) = client_file()? {
+            return Ok(file.meta);
         }
         let mut found: Vec<Vec<String>> = mounts::all()
             .iter()
@@ -76,13 +111,26 @@ impl Where {
         found.dedup();
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => Err(Error::Usage(
-                "which cluster? Name a metadata server with --meta HOST:PORT or the directory of a `weft dev` with --dir".into(),
-            )),
+            0 => Err(Error::Usage(format!(
+                "which cluster? Name metadata servers with --meta HOST:PORT,..., {META_VARIABLE} or {CLIENT_FILE}, or the directory of a `weft dev` with --dir"
+            ))),
             _ => Err(Error::Usage(
                 "several clusters are mounted here: name one with --meta HOST:PORT or --dir".into(),
             )),
         }
+    }
+
+    /// Where nobody has been named, the cluster's name comes from the file that names the servers.
+    fn cluster_id(&self) -> Result<String> {
+        if let Some(name) = variable(CLUSTER_VARIABLE) {
+            return Ok(name);
+        }
+        let is_named =
+            self.meta.is_some() || self.dir.is_some() || variable(META_VARIABLE).is_some();
+        if is_named || Cluster::load(Path::new(DEFAULT_DIR))?.is_some() {
+            return Ok(String::new());
+        }
+        Ok(client_file()?.map_or_else(String::new, |file| file.cluster_id))
     }
 
     /// Connects to the first metadata server that answers.
@@ -90,7 +138,17 @@ impl Where {
     /// # Errors
     /// If none can be found or none answers.
     pub async fn connect(&self, env: &Env) -> Result<Tool> {
-        connect_first(env, &self.meta_addresses()?).await
+        let cluster = self.cluster_id()?;
+        connect_to(env, &cluster, FIRST_GROUP, &self.meta_addresses()?).await
+    }
+}
+
+/// `None`: there is none.
+fn client_file() -> Result<Option<ClientFile>> {
+    let path = Path::new(CLIENT_FILE);
+    match path.try_exists() {
+        Ok(true) => crate::config::load(path).map(Some),
+        Ok(false) | Err(_) => Ok(None),
     }
 }
 
@@ -99,23 +157,29 @@ impl Where {
 /// # Errors
 /// If none does.
 pub async fn connect_first(env: &Env, addresses: &[String]) -> Result<Tool> {
-    connect_to(env, FIRST_GROUP, addresses).await
+    connect_to(env, "", FIRST_GROUP, addresses).await
 }
 
 /// The same for what this group is to be asked.
-async fn connect_to(env: &Env, group: GroupId, addresses: &[String]) -> Result<Tool> {
+async fn connect_to(
+    env: &Env,
+    cluster: &str,
+    group: GroupId,
+    addresses: &[String],
+) -> Result<Tool> {
     if addresses.is_empty() {
         return Err(Error::Usage("the cluster has no metadata servers".into()));
     }
     let search = RefCell::new(Search::new(addresses.to_vec(), TERMS));
     let mut attempts = Attempts::new(env, CONNECT_PATIENCE);
-    let (local, refuse) = (local(env, group), refuse());
+    let (local, refuse) = (local(env, cluster, group), refuse());
     let mut why = None;
     // Each is tried once.
     while why.is_none() || search.borrow().rounds() == 0 || !attempts.is_empty() {
         match attempts.step(&search, &local, &refuse).await {
             Some((_, Ok(connection))) => {
-                return Ok(Tool::over(env, group, search.into_inner(), connection));
+                let search = search.into_inner();
+                return Ok(Tool::over(env, (cluster, group), search, connection));
             }
             Some((address, Err(error))) => why = Some(unreachable(&address, &error)),
             None => {}
@@ -128,9 +192,9 @@ fn unreachable(address: &str, error: &std::io::Error) -> Error {
     Error::Unreachable(format!("no Weft server answers at {address}: {error}"))
 }
 
-fn local(env: &Env, group: GroupId) -> Local {
+fn local(env: &Env, cluster: &str, group: GroupId) -> Local {
     Local::new(
-        String::new(),
+        cluster.to_owned(),
         Identity {
             role: Role::Tool as i32,
             id: 0,
@@ -152,6 +216,7 @@ fn refuse() -> Handler {
 fn is_question<R: Rpc>() -> bool {
     [
         StatusRequest::METHOD,
+        HealthRequest::METHOD,
         ExplainRequest::METHOD,
         JobsRequest::METHOD,
         LossesRequest::METHOD,
@@ -171,6 +236,8 @@ fn is_question<R: Rpc>() -> bool {
 /// a request needs the one that does, or another group's, it goes there.
 pub struct Tool {
     env: Env,
+    /// The name that the cluster must have; empty: any.
+    cluster: String,
     /// Whose active is asked.
     group: GroupId,
     search: RefCell<Search>,
@@ -193,11 +260,11 @@ impl Tool {
     /// # Errors
     /// As [`Tool::connect`].
     pub async fn connect_of(env: &Env, group: GroupId, address: &str) -> Result<Tool> {
-        let connection = weft_rpc::connect(env, address, &local(env, group), refuse())
+        let connection = weft_rpc::connect(env, address, &local(env, "", group), refuse())
             .await
             .map_err(|error| unreachable(address, &error))?;
         let search = Search::new(vec![address.to_owned()], TERMS);
-        Ok(Tool::over(env, group, search, connection))
+        Ok(Tool::over(env, ("", group), search, connection))
     }
 
     /// The same for another group: whoever of the known metadata servers answers first says where it is.
@@ -206,13 +273,25 @@ impl Tool {
     /// [`Error::Unreachable`] if none answers.
     pub async fn of_group(&self, group: GroupId) -> Result<Tool> {
         let addresses = self.search.borrow().addresses();
-        connect_to(&self.env, group, &addresses).await
+        connect_to(&self.env, &self.cluster, group, &addresses).await
     }
 
-    fn over(env: &Env, group: GroupId, mut search: Search, connection: Connection) -> Tool {
+    /// The same tool, for one who does not wait so long for somebody to lead.
+    pub fn impatient(mut self, patience: Duration) -> Tool {
+        self.leader_patience = patience;
+        self
+    }
+
+    fn over(
+        env: &Env,
+        (cluster, group): (&str, GroupId),
+        mut search: Search,
+        connection: Connection,
+    ) -> Tool {
         search.connected(connection.peer(), Vec::new(), env.now());
         Tool {
             env: env.clone(),
+            cluster: cluster.to_owned(),
             group,
             search: RefCell::new(search),
             connection: RefCell::new(connection),
@@ -240,7 +319,8 @@ impl Tool {
             let address = connection.peer();
             let call = connection.call(request, weft_rpc::Payload::none());
             let call = self.env.timeout(PATIENCE, call);
-            let (search, local) = (&self.search, local(&self.env, self.group));
+            let local = local(&self.env, &self.cluster, self.group);
+            let search = &self.search;
             let asked = weft_rpc::while_active(&self.env, &connection, search, &local, call).await;
             let left = match asked {
                 Ok(Ok(Ok((reply, _)))) => return Ok(reply),
@@ -287,7 +367,7 @@ impl Tool {
         from.close("it does not lead");
         let now = self.env.now();
         self.search.borrow_mut().not_served(from.peer(), why, now);
-        let (local, refuse) = (local(&self.env, self.group), refuse());
+        let (local, refuse) = (local(&self.env, &self.cluster, self.group), refuse());
         while self.env.now() < deadline {
             if !self.connection.borrow().same(from) {
                 // Another question of this tool has found it.
@@ -352,7 +432,13 @@ mod tests {
                 }),
             }
         });
-        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env, FIRST_GROUP), |_| {}, handler);
+        let serving = weft_rpc::serve(
+            env,
+            "127.0.0.1:0",
+            local(env, "", FIRST_GROUP),
+            |_| {},
+            handler,
+        );
         (serving.await.unwrap(), asked)
     }
 
@@ -432,7 +518,7 @@ mod tests {
                 .replier
                 .send::<StatusRequest>(&reply, Payload::none());
         });
-        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env, group), |_| {}, handler);
+        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env, "", group), |_| {}, handler);
         serving.await.unwrap()
     }
 
@@ -458,7 +544,13 @@ mod tests {
     async fn stuck(env: &Env) -> String {
         let unanswered = RefCell::new(Vec::new());
         let handler: Handler = Rc::new(move |_, request| unanswered.borrow_mut().push(request));
-        let serving = weft_rpc::serve(env, "127.0.0.1:0", local(env, FIRST_GROUP), |_| {}, handler);
+        let serving = weft_rpc::serve(
+            env,
+            "127.0.0.1:0",
+            local(env, "", FIRST_GROUP),
+            |_| {},
+            handler,
+        );
         serving.await.unwrap()
     }
 

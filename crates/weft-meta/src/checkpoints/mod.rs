@@ -61,6 +61,7 @@ pub(crate) fn is_served_while_closed(method: u16) -> bool {
         proto::SessionRequest::METHOD,
         proto::LeadsRequest::METHOD,
         proto::StatusRequest::METHOD,
+        proto::HealthRequest::METHOD,
         proto::SuspectRequest::METHOD,
         proto::PlaceRequest::METHOD,
         proto::RegisterRequest::METHOD,

@@ -146,7 +146,6 @@ pub(crate) fn on_attend(
         },
         replier: None,
         report: MemberReport::default(),
-        heard: meta.env.now(),
     };
     pairs.links.insert(number, link);
     let members = match pairs.by_id.get_mut(&id) {

@@ -86,7 +86,6 @@ pub(crate) fn on_register(
         request,
         replier: Some(replier),
         report: MemberReport::default(),
-        heard: meta.env.now(),
     };
     pairs.links.insert(number, link);
     if pairs.by_id.contains_key(&pair) {
@@ -393,7 +392,6 @@ fn welcome(meta: &Rc<Meta>, core: &mut Core, id: PairId, member: Member, number:
         return;
     };
     if let Some(replier) = link.replier.take() {
-        link.heard = meta.env.now();
         let reply = RegisterReply {
             state: state.map(|state| state.to_proto()),
             peer_address: pair.addresses[member.twin().index()].clone(),
@@ -505,7 +503,11 @@ pub(crate) fn on_beat(
             "a beat before the registration's answer".into(),
         ));
     }
-    let report = request.report.unwrap_or_default();
+    let mut report = request.report.unwrap_or_default();
+    if report.clock_unix_ms > 0 {
+        let ours = (meta.env.wall().0 / 1_000_000) as i64;
+        report.clock_off_ms = (report.clock_unix_ms as i64).saturating_sub(ours);
+    }
     let epoch = Epoch(request.epoch);
     let said = Said {
         twin_lost: request.twin_lost,
@@ -516,9 +518,9 @@ pub(crate) fn on_beat(
     let state = keeper.state_for(member).map(|state| state.to_proto());
     let again = keeper.is_to_speak_again(member, since(now));
     replier.send::<BeatRequest>(&BeatReply { state, again }, Payload::none());
+    core.pairs.heard(id, member, now);
     if let Some(link) = core.pairs.links.get_mut(&number) {
         link.report = report;
-        link.heard = now;
     }
     if !actions.is_empty() {
         perform(meta, core, id, actions);

@@ -49,7 +49,6 @@ struct Link {
     /// Until it is answered.
     replier: Option<Replier>,
     report: MemberReport,
-    heard: Mono,
 }
 
 struct Suspect {
@@ -65,6 +64,9 @@ struct Pair {
     told: PairState,
     /// The newest registration of each member, by the number of its link.
     members: [Option<u64>; 2],
+    /// When each was heard last; those that were not, when this server began to lead.
+    heard: [Mono; 2],
+    was_heard: [bool; 2],
     addresses: [String; 2],
     suspects: Vec<Suspect>,
 }
@@ -161,6 +163,13 @@ impl Pairs {
             .for_each(Keeper::may_have_lost);
     }
 
+    fn heard(&mut self, id: PairId, member: Member, now: Mono) {
+        if let Some(pair) = self.by_id.get_mut(&id) {
+            pair.heard[member.index()] = now;
+            pair.was_heard[member.index()] = true;
+        }
+    }
+
     /// This group's word counts, not another's.
     pub(crate) fn decides(&self) -> bool {
         self.terms.is_some()
@@ -213,6 +222,8 @@ impl Pairs {
                 .map(|terms| Keeper::new(state, terms, since(now))),
             told: state,
             members: [None, None],
+            heard: [now; 2],
+            was_heard: [false; 2],
             addresses: Default::default(),
             suspects: Vec::new(),
         };
@@ -325,7 +336,12 @@ impl Pairs {
                     || mode.sole() == Some(member)
                     || mode == Mode::Down(member),
                 report: link.map(|link| link.report.clone()),
-                silent_ms: link.map_or(0, |link| now.since(link.heard).as_millis() as u64),
+                silent_ms: now.since(pair.heard[member.index()]).as_millis() as u64,
+                is_silent_longer: !pair.was_heard[member.index()],
+                is_awaited: pair
+                    .keeper
+                    .as_ref()
+                    .is_some_and(|keeper| keeper.awaits(member)),
                 is_replaced: pair.is_replaced(state, id, member),
             }
         };

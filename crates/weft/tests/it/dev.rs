@@ -60,6 +60,29 @@ fn check(expected: &Expected) {
     }
 }
 
+/// Waits until `weft health` finds these checks and no others. (The machine's own disk may be nearly full.)
+fn finds(dev: &Dev, checks: &[&str], exit_code: u64) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let output = dev.tool(&["health", "--json"]);
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            output.status.code().map(|code| code as u64),
+            said["exit_code"].as_u64()
+        );
+        let findings = said["findings"].as_array().unwrap().iter();
+        let found: Vec<&str> = findings.filter_map(|it| it["check"].as_str()).collect();
+        let others: Vec<&str> = found.iter().copied().filter(|it| *it != "room").collect();
+        let is_so =
+            others == checks && (said["exit_code"] == exit_code || found.len() > others.len());
+        if is_so {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{checks:?} are wrong: {said}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn a_cluster_goes_on_when_servers_are_killed() {
     if !can_mount() {
@@ -72,6 +95,7 @@ fn a_cluster_goes_on_when_servers_are_killed() {
     let dev = Dev::up(&directory, &["--mount", &mount_option]);
     let mut expected = Expected::new();
     write_some(&mount, 1, &mut expected);
+    finds(&dev, &[], 0);
 
     // A second one on the same directory is refused, and says why.
     let second = Command::new(WEFT)
@@ -98,6 +122,13 @@ fn a_cluster_goes_on_when_servers_are_killed() {
     check(&expected);
     let alone = dev.tool(&["fsck", "--data"]);
     assert_eq!(alone.status.code(), Some(4), "one copy is not sound");
+    finds(&dev, &["one-copy"], 2);
+    let status = dev.done(&["status"]);
+    assert!(status.starts_with("health: critical"), "{status}");
+    assert!(
+        status.contains("away ") && !status.contains("away 0 ms"),
+        "{status}"
+    );
 
     // It comes back, and gets what it missed.
     dev.done(&["dev", "start", "data:0.0"]);
@@ -112,6 +143,7 @@ fn a_cluster_goes_on_when_servers_are_killed() {
 
     // The metadata server that leads dies: another goes on, and it comes back as one of the others.
     dev.done(&["dev", "kill", "active"]);
+    finds(&dev, &["members"], 1);
     dev.done(&["dev", "start", "active"]);
     check(&expected);
     write_some(&mount, 4, &mut expected);
@@ -368,6 +400,17 @@ fn orders_and_tools_say_what_is_wrong() {
         &["status", "--meta", "127.0.0.1:1"],
         3,
         "no Weft server answers",
+    );
+    fails(&["health", "--wrong"], 3, "--wrong");
+    let health = Command::new(WEFT)
+        .args(["health", "--meta", "127.0.0.1:1,127.0.0.1:2"])
+        .output()
+        .unwrap();
+    assert_eq!(health.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&health.stdout).into_owned();
+    assert!(
+        said.contains("no metadata server answers (asked: 127.0.0.1:1, 127.0.0.1:2)"),
+        "{said}"
     );
     fails(&["explain", "/"], 2, "not on a mount of Weft");
     fails(&["meta", "--config", "none.toml"], 1, "none.toml");
