@@ -71,6 +71,9 @@ fn look(meta: &Meta, core: &mut Core, now: Mono) {
     let jobs = core.jobs.statuses(&core.state, now);
     let mut findings = group.map_or(Vec::new(), |group| of_group(group, &own, &jobs));
     if core.pairs.decides() {
+        if core.pairs.note_room(meta.settings.pair.room_low_percent) {
+            meta.pairs_published.notify_waiters();
+        }
         let pairs = core.pairs.status(&core.state, now);
         findings.extend(of_pairs(&pairs, VERSION));
         let recoveries = &mut core.health.recoveries;

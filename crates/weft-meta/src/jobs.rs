@@ -248,12 +248,13 @@ fn step(meta: &Rc<Meta>, core: &mut Core) -> bool {
         // Nothing could be journaled. The walk goes on when that is over.
         return !ids.is_empty();
     }
+    let full = core.pairs.full().to_vec();
     let mut walks = false;
     for job in running {
         let now = meta.env.now();
         let entry = core.jobs.by_id.entry(job.id);
         let progress = entry.or_insert_with(|| Progress::new(&job, now));
-        let effect = advance(&core.state, progress, &job, now);
+        let effect = advance(&core.state, progress, &job, &full, now);
         walks |= matches!(
             progress.phase,
             Phase::Usage | Phase::Counting | Phase::Walking
@@ -272,7 +273,7 @@ struct Effect {
 }
 
 /// One slice of one job.
-fn advance(state: &State, progress: &mut Progress, job: &Job, now: Mono) -> Effect {
+fn advance(state: &State, progress: &mut Progress, job: &Job, full: &[u32], now: Mono) -> Effect {
     let mut effect = Effect::default();
     match progress.phase {
         Phase::Usage => match state.count_usage(&mut progress.usage, progress.cursor, STEPS) {
@@ -288,7 +289,7 @@ fn advance(state: &State, progress: &mut Progress, job: &Job, now: Mono) -> Effe
             }
         },
         Phase::Counting => {
-            let look = state.look(job, &mut progress.usage, progress.cursor, STEPS);
+            let look = state.look(job, &mut progress.usage, full, progress.cursor, STEPS);
             progress.files_left += look.files.len() as u64;
             progress.bytes_left += look.files.iter().map(|file| file.bytes).sum::<u64>();
             match look.next {
@@ -301,7 +302,7 @@ fn advance(state: &State, progress: &mut Progress, job: &Job, now: Mono) -> Effe
         }
         Phase::Walking if progress.queue.len() >= QUEUE_MAX || now < progress.rests_until => {}
         Phase::Walking => {
-            let look = state.look(job, &mut progress.usage, progress.cursor, STEPS);
+            let look = state.look(job, &mut progress.usage, full, progress.cursor, STEPS);
             progress.found += look.files.len() as u64;
             for file in look.files {
                 if !progress.given.contains_key(&file.ino) {

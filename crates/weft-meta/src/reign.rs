@@ -420,7 +420,8 @@ impl Meta {
         entry.time = Some(self.entry_time(core));
         entry.random = match dealing::makes_file(&entry) {
             true => {
-                let pairs = core.state.pairs_for_new_files();
+                entry.avoid = core.pairs.full().to_vec();
+                let pairs = core.state.pairs_for_new_files(&entry.avoid);
                 core.dealing.deal(pairs, || self.env.random())
             }
             false => self.env.random(),

@@ -97,6 +97,9 @@ pub struct PairSettings {
     pub beat_ms: u64,
     /// Milliseconds that the first of two members, both of which were away, waits for the second.
     pub alone_after_ms: u64,
+    /// A pair of which less than so many per cent are free gets no new files while others have more, and nothing is moved
+    /// there. 0: none is left out. At most 50.
+    pub room_low_percent: u64,
 }
 
 impl Default for Settings {
@@ -170,6 +173,7 @@ impl Default for PairSettings {
             lease_ms: 300,
             beat_ms: 50,
             alone_after_ms: 10_000,
+            room_low_percent: 5,
         }
     }
 }

@@ -66,30 +66,13 @@ impl Shapes {
     }
 }
 
-/// `width` pairs, one after the other, beginning where `random` says. Those that are down are left
-/// out while there are others: a new file need not wait for them. Those that are being drained are left
-/// out always: a job that found nothing on them relies on that. (There is always another one.)
-pub(crate) fn choose_pairs(
-    pairs: &BTreeMap<PairId, PairState>,
-    draining: &BTreeSet<PairId>,
-    width: u32,
-    random: u64,
-) -> Box<[PairId]> {
-    match eligible(pairs, draining) {
-        Eligible::All => take_pairs(pairs.keys().copied(), width, random),
-        Eligible::These(these) => take_pairs(these.into_iter(), width, random),
-    }
-}
-
-/// Of how many pairs one is that at which [`choose_pairs`] begins.
-pub(crate) fn count_eligible(
-    pairs: &BTreeMap<PairId, PairState>,
-    draining: &BTreeSet<PairId>,
-) -> usize {
-    match eligible(pairs, draining) {
-        Eligible::All => pairs.len(),
-        Eligible::These(these) => these.len(),
-    }
+/// The pairs there are, and those on which nothing new is to lie.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice<'a> {
+    pub pairs: &'a BTreeMap<PairId, PairState>,
+    pub draining: &'a BTreeSet<PairId>,
+    /// They have little room; by number, in order.
+    pub full: &'a [u32],
 }
 
 /// The pairs on which new files lie.
@@ -99,22 +82,66 @@ enum Eligible {
     These(Vec<PairId>),
 }
 
-fn eligible(pairs: &BTreeMap<PairId, PairState>, draining: &BTreeSet<PairId>) -> Eligible {
-    let is_up = |state: &PairState| state.mode() != Mode::Down;
-    let up = pairs.values().filter(|state| is_up(state)).count();
-    if draining.is_empty() && (up == 0 || up == pairs.len()) {
-        return Eligible::All;
+impl Choice<'_> {
+    /// `width` pairs, one after the other, beginning where `random` says. Those that are down, or have little room, are left
+    /// out while there are others: a new file need not wait for them, nor fill them. Those that are being drained are left
+    /// out always: a job that found nothing on them relies on that. (There is always another one.)
+    pub(crate) fn take(self, width: u32, random: u64) -> Box<[PairId]> {
+        match self.eligible() {
+            Eligible::All => take_pairs(self.pairs.keys().copied(), width, random),
+            Eligible::These(these) => take_pairs(these.into_iter(), width, random),
+        }
     }
-    let staying = pairs.iter().filter(|(id, _)| !draining.contains(id));
-    let up: Vec<PairId> = staying
-        .clone()
-        .filter(|(_, state)| is_up(state))
-        .map(|(id, _)| *id)
-        .collect();
-    match up.is_empty() {
-        true => Eligible::These(staying.map(|(id, _)| *id).collect()),
-        false => Eligible::These(up),
+
+    /// Of how many pairs one is that at which [`Choice::take`] begins.
+    pub(crate) fn count(self) -> usize {
+        match self.eligible() {
+            Eligible::All => self.pairs.len(),
+            Eligible::These(these) => these.len(),
+        }
     }
+
+    /// Pairs that files may be moved to.
+    pub(crate) fn usable(self) -> Vec<PairId> {
+        let is_usable = |(id, state): &(&PairId, &PairState)| {
+            is_up(state) && !self.draining.contains(id) && !self.is_full(**id)
+        };
+        let all = self.pairs.iter();
+        all.filter(is_usable).map(|(id, _)| *id).collect()
+    }
+
+    pub(crate) fn is_full(self, pair: PairId) -> bool {
+        self.full.binary_search(&pair.0).is_ok()
+    }
+
+    fn eligible(self) -> Eligible {
+        let up = self.pairs.values().filter(|state| is_up(state)).count();
+        let all_alike = up == 0 || up == self.pairs.len();
+        if self.draining.is_empty() && self.full.is_empty() && all_alike {
+            return Eligible::All;
+        }
+        let staying = || {
+            let all = self.pairs.iter();
+            all.filter(|(id, _)| !self.draining.contains(id))
+        };
+        let up = || staying().filter(|(_, state)| is_up(state));
+        let ids = |some: &mut dyn Iterator<Item = (&PairId, &PairState)>| -> Vec<PairId> {
+            some.map(|(id, _)| *id).collect()
+        };
+        let roomy = ids(&mut up().filter(|(id, _)| !self.is_full(**id)));
+        if !roomy.is_empty() {
+            return Eligible::These(roomy);
+        }
+        let up = ids(&mut up());
+        match up.is_empty() {
+            true => Eligible::These(ids(&mut staying())),
+            false => Eligible::These(up),
+        }
+    }
+}
+
+fn is_up(state: &PairState) -> bool {
+    state.mode() != Mode::Down
 }
 
 fn take_pairs(
@@ -182,6 +209,10 @@ mod tests {
     }
 
     fn chosen(list: &[u32], down: &[u32], width: u32, random: u64) -> Vec<u32> {
+        without_full(list, down, &[], width, random)
+    }
+
+    fn without_full(list: &[u32], down: &[u32], full: &[u32], width: u32, random: u64) -> Vec<u32> {
         let state = |pair: &u32| {
             let mode = match down.contains(pair) {
                 true => Mode::Down,
@@ -194,9 +225,24 @@ mod tests {
             };
             (PairId(*pair), state)
         };
-        let states = list.iter().map(state).collect();
-        let chosen = choose_pairs(&states, &BTreeSet::new(), width, random);
-        chosen.iter().map(|p| p.0).collect()
+        let choice = Choice {
+            pairs: &list.iter().map(state).collect(),
+            draining: &BTreeSet::new(),
+            full,
+        };
+        let taken = choice.take(width, random);
+        assert!(taken.len() <= choice.count());
+        taken.iter().map(|p| p.0).collect()
+    }
+
+    #[test]
+    fn pairs_with_little_room_get_no_new_files_while_others_have_more() {
+        assert_eq!(without_full(&[1, 4, 7], &[], &[4], 0, 0), [1, 7]);
+        assert_eq!(without_full(&[1, 4, 7], &[], &[1, 7], 2, 5), [4]);
+        // One that is down is worse than one that is full.
+        assert_eq!(without_full(&[1, 4, 7], &[1], &[4], 0, 0), [7]);
+        assert_eq!(without_full(&[1, 4, 7], &[1], &[4, 7], 0, 0), [4, 7]);
+        assert_eq!(without_full(&[1, 4], &[], &[1, 4], 0, 1), [4, 1]);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use crate::directory::EffectivePolicy;
 use crate::errno::Errno;
 use crate::inode::{Body, File, Stamp};
-use crate::layouts::{Shape, WIDTH_MAX, choose_pairs, merge_policy, stripe_unit};
+use crate::layouts::{Choice, Shape, WIDTH_MAX, merge_policy, stripe_unit};
 use crate::state::{Life, State};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -302,18 +302,27 @@ impl State {
     }
 
     /// Looks at the next `steps` inodes (or entries, where a job goes by directories) for what a job
-    /// still has to do. `usage` is for rebalancing, and is changed as if what is found were moved.
-    pub fn look(&self, job: &Job, usage: &mut Usage, from: Cursor, steps: usize) -> Look {
+    /// still has to do. `usage` is for rebalancing, and is changed as if what is found were moved. Nothing is to be moved to
+    /// the pairs `full`, which have little room (by number, in order).
+    pub fn look(
+        &self,
+        job: &Job,
+        usage: &mut Usage,
+        full: &[u32],
+        from: Cursor,
+        steps: usize,
+    ) -> Look {
+        let choice = self.choice(full);
         match &job.what {
             Some(What::Drain(drain)) => {
                 let pair = PairId(drain.pair);
-                self.look_at_files(from, steps, |ino, file| self.off_pair(ino, file, pair))
+                self.look_at_files(from, steps, |ino, file| off_pair(choice, ino, file, pair))
             }
             Some(What::Rebalance(rebalance)) => {
                 let percent = u64::from(rebalance.within_percent);
-                self.look_at_files(from, steps, |_, file| self.evened(file, usage, percent))
+                self.look_at_files(from, steps, |_, file| evened(choice, file, usage, percent))
             }
-            Some(What::Relay(tree)) => self.look_at_tree(tree, from, steps),
+            Some(What::Relay(tree)) => self.look_at_tree(choice, tree, from, steps),
             None => Look::default(),
         }
     }
@@ -356,82 +365,14 @@ impl State {
         look
     }
 
-    /// As a file is to lie that leaves a pair: as wide as it was, as far as there are pairs.
-    fn off_pair(&self, ino: Ino, file: &File, pair: PairId) -> Option<Shape> {
-        if !file.shape.pairs.contains(&pair) {
-            return None;
-        }
-        let width = file.shape.pairs.len() as u32;
-        Some(Shape {
-            pairs: self.pairs_for(ino, width),
-            ..Shape::clone(&file.shape)
-        })
-    }
-
-    /// Pairs for a file that exists: the same whenever it is asked for, as long as the pairs are.
-    fn pairs_for(&self, ino: Ino, width: u32) -> Box<[PairId]> {
-        let random = XxHash3_64::oneshot(&ino.0.to_le_bytes());
-        choose_pairs(&self.pairs, &self.draining, width, random)
-    }
-
-    /// Pairs that files may be moved to.
-    fn usable(&self) -> Vec<PairId> {
-        let all = self.pairs.iter();
-        let up = all.filter(|(id, state)| {
-            state.mode() != proto::pair_state::Mode::Down && !self.draining.contains(id)
-        });
-        up.map(|(id, _)| *id).collect()
-    }
-
-    /// As a file is to lie for the pairs to be filled more evenly; None if it helps little.
-    fn evened(&self, file: &File, usage: &mut Usage, within_percent: u64) -> Option<Shape> {
-        let each = bytes_on_each(file);
-        let usable = self.usable();
-        let width = file.shape.pairs.len();
-        if each == 0 || width >= usable.len() {
-            return None;
-        }
-        let used = |usage: &Usage, pair: &PairId| usage.get(pair).copied().unwrap_or(0);
-        let total: u64 = usable.iter().map(|pair| used(usage, pair)).sum();
-        let mean = total / usable.len() as u64;
-        let most = mean.saturating_add(mean.saturating_mul(within_percent) / 100);
-        let is_full = |usage: &Usage| {
-            let mut pairs = file.shape.pairs.iter();
-            pairs.any(|pair| used(usage, pair) > most)
-        };
-        if !is_full(usage) {
-            return None;
-        }
-        for pair in &file.shape.pairs {
-            let used = usage.entry(*pair).or_default();
-            *used = used.saturating_sub(each);
-        }
-        // Runs only: shapes are shared.
-        let run = |begin: usize| -> Box<[PairId]> {
-            let at = (begin..begin + width).map(|at| usable[at % usable.len()]);
-            at.collect()
-        };
-        let sum = |pairs: &[PairId]| pairs.iter().map(|pair| used(usage, pair)).sum::<u64>();
-        let best = (0..usable.len()).map(run).min_by_key(|run| sum(run));
-        let best = best.unwrap_or_default();
-        // Then the pairs are nearer to each other than before, so that this comes to an end.
-        let helps = sum(&best).saturating_add(each) <= sum(&file.shape.pairs);
-        let pairs = if helps {
-            best
-        } else {
-            file.shape.pairs.clone()
-        };
-        for pair in &pairs {
-            *usage.entry(*pair).or_default() += each;
-        }
-        helps.then(|| Shape {
-            pairs,
-            ..Shape::clone(&file.shape)
-        })
-    }
-
     /// Directories by number, and the entries of each that belongs to the tree.
-    fn look_at_tree(&self, tree: &proto::RelayTree, from: Cursor, steps: usize) -> Look {
+    fn look_at_tree(
+        &self,
+        choice: Choice<'_>,
+        tree: &proto::RelayTree,
+        from: Cursor,
+        steps: usize,
+    ) -> Look {
         let mut look = Look::default();
         let Some(Ok(policy)) = tree.policy.as_ref().map(effective) else {
             return look;
@@ -464,7 +405,7 @@ impl State {
                     left -= 1;
                     look.next = Some(Cursor { ino: *ino, cookie });
                     if let Ok((_, file)) = self.file(entry.ino)
-                        && let Some(shape) = self.under_policy(entry.ino, file, policy)
+                        && let Some(shape) = self.under_policy(choice, entry.ino, file, policy)
                     {
                         look.files.push(candidate(entry.ino, file, &shape));
                     }
@@ -491,8 +432,15 @@ impl State {
     }
 
     /// As a file is to lie under a policy; None if it does.
-    fn under_policy(&self, ino: Ino, file: &File, policy: EffectivePolicy) -> Option<Shape> {
-        let usable = self.usable().len().max(1);
+    fn under_policy(
+        &self,
+        choice: Choice<'_>,
+        ino: Ino,
+        file: &File,
+        policy: EffectivePolicy,
+    ) -> Option<Shape> {
+        // As wide as it may be: where a pair is full for a while, nothing is laid otherwise for that.
+        let usable = self.choice(&[]).usable().len().max(1);
         let wanted = match policy.width {
             0 => usable.min(WIDTH_MAX as usize),
             width => usable.min(width as usize),
@@ -501,7 +449,7 @@ impl State {
         let pairs = if shape.pairs.len() == wanted && !self.is_any_draining(&shape.pairs) {
             shape.pairs.clone()
         } else {
-            self.pairs_for(ino, wanted as u32)
+            pairs_for(choice, ino, wanted as u32)
         };
         let wanted = Shape {
             stripe_unit: policy.stripe_unit,
@@ -511,6 +459,78 @@ impl State {
         };
         (wanted != **shape).then_some(wanted)
     }
+}
+
+/// As a file is to lie that leaves a pair: as wide as it was, as far as there are pairs.
+fn off_pair(choice: Choice<'_>, ino: Ino, file: &File, pair: PairId) -> Option<Shape> {
+    if !file.shape.pairs.contains(&pair) {
+        return None;
+    }
+    let width = file.shape.pairs.len() as u32;
+    Some(Shape {
+        pairs: pairs_for(choice, ino, width),
+        ..Shape::clone(&file.shape)
+    })
+}
+
+/// Pairs for a file that exists: the same whenever it is asked for, as long as the pairs are.
+fn pairs_for(choice: Choice<'_>, ino: Ino, width: u32) -> Box<[PairId]> {
+    choice.take(width, XxHash3_64::oneshot(&ino.0.to_le_bytes()))
+}
+
+/// As a file is to lie for the pairs to be filled more evenly; None if it helps little.
+fn evened(
+    choice: Choice<'_>,
+    file: &File,
+    usage: &mut Usage,
+    within_percent: u64,
+) -> Option<Shape> {
+    let each = bytes_on_each(file);
+    let usable = choice.usable();
+    let width = file.shape.pairs.len();
+    // A pair that is full may be a small one, and have less than the others.
+    let leaves_full = file.shape.pairs.iter().any(|pair| choice.is_full(*pair));
+    let has_choice = width < usable.len() || leaves_full && width <= usable.len();
+    if each == 0 || !has_choice {
+        return None;
+    }
+    let used = |usage: &Usage, pair: &PairId| usage.get(pair).copied().unwrap_or(0);
+    let total: u64 = usable.iter().map(|pair| used(usage, pair)).sum();
+    let mean = total / usable.len() as u64;
+    let most = mean.saturating_add(mean.saturating_mul(within_percent) / 100);
+    let is_full = |usage: &Usage| {
+        let mut pairs = file.shape.pairs.iter();
+        pairs.any(|pair| used(usage, pair) > most)
+    };
+    if !is_full(usage) && !leaves_full {
+        return None;
+    }
+    for pair in &file.shape.pairs {
+        let used = usage.entry(*pair).or_default();
+        *used = used.saturating_sub(each);
+    }
+    // Runs only: shapes are shared.
+    let run = |begin: usize| -> Box<[PairId]> {
+        let at = (begin..begin + width).map(|at| usable[at % usable.len()]);
+        at.collect()
+    };
+    let sum = |pairs: &[PairId]| pairs.iter().map(|pair| used(usage, pair)).sum::<u64>();
+    let best = (0..usable.len()).map(run).min_by_key(|run| sum(run));
+    let best = best.unwrap_or_default();
+    // Then the pairs are nearer to each other than before, so that this comes to an end.
+    let helps = leaves_full || sum(&best).saturating_add(each) <= sum(&file.shape.pairs);
+    let pairs = if helps {
+        best
+    } else {
+        file.shape.pairs.clone()
+    };
+    for pair in &pairs {
+        *usage.entry(*pair).or_default() += each;
+    }
+    helps.then(|| Shape {
+        pairs,
+        ..Shape::clone(&file.shape)
+    })
 }
 
 /// A policy of which every field is told.

@@ -5,7 +5,7 @@ use crate::access;
 use crate::directory::DirectoryEntry;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode};
-use crate::layouts::count_eligible;
+use crate::layouts::Choice;
 use crate::locks::Wanted;
 use crate::names::Name;
 use crate::ops::setxattr;
@@ -418,8 +418,17 @@ impl State {
     }
 
     /// Of how many pairs an entry's `random` chooses the one at which a new file begins.
-    pub fn pairs_for_new_files(&self) -> usize {
-        count_eligible(&self.pairs, &self.draining)
+    /// `full` are those with little room, in order.
+    pub fn pairs_for_new_files(&self, full: &[u32]) -> usize {
+        self.choice(full).count()
+    }
+
+    pub(crate) fn choice<'a>(&'a self, full: &'a [u32]) -> Choice<'a> {
+        Choice {
+            pairs: &self.pairs,
+            draining: &self.draining,
+            full,
+        }
     }
 
     /// The first `max` objects that are to be dropped, in the order in which they came.

@@ -158,6 +158,8 @@ pub(crate) struct Context<'a> {
     pub cred: &'a Cred,
     pub now: Stamp,
     pub random: u64,
+    /// See [`proto::Entry::avoid`].
+    pub avoid: &'a [u32],
     /// What nobody names or holds any more goes, or lingers.
     pub unkept: Unkept,
 }

@@ -49,6 +49,7 @@ pub(crate) fn on_follow(
                 epoch: core.epoch.0,
                 version: core.pairs.version,
                 pairs: core.pairs.published(),
+                full: core.pairs.full.clone(),
             }
         };
         replier.send::<FollowPairsRequest>(&reply, Payload::none());
@@ -63,7 +64,9 @@ pub(crate) async fn follow(meta: Rc<Meta>) {
             Ok(reply) => {
                 known.epoch = reply.epoch;
                 known.version = reply.version;
-                take(&meta, &mut meta.core.borrow_mut(), &reply.pairs);
+                let core = &mut *meta.core.borrow_mut();
+                take(&meta, core, &reply.pairs);
+                core.pairs.full = in_order(reply.full);
             }
             Err(failed) => {
                 tracing::debug!(%failed, "the first group does not tell the pairs");
@@ -71,6 +74,12 @@ pub(crate) async fn follow(meta: Rc<Meta>) {
             }
         }
     }
+}
+
+/// As what looks for numbers in it needs them.
+fn in_order(mut numbers: Vec<u32>) -> Vec<u32> {
+    numbers.sort_unstable();
+    numbers
 }
 
 /// The first group has told these states.

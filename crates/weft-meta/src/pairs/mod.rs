@@ -84,6 +84,8 @@ pub(crate) struct Pairs {
     pulse: Mono,
     /// Counts what others that follow have to be told.
     version: u64,
+    /// Those with little room, by number, in order: files are laid on others.
+    full: Vec<u32>,
     /// A store was newer than this name space, and the numbers have been lifted above what it may know.
     has_skipped: bool,
 }
@@ -136,6 +138,7 @@ impl Pairs {
             next_number: 1,
             pulse: now,
             version: 1,
+            full: Vec::new(),
             has_skipped: false,
         };
         for journaled in state.pair_states() {
@@ -372,6 +375,39 @@ impl Pairs {
             links.map(|link| &link.report).collect()
         };
         self.by_id.values().map(reports).collect()
+    }
+
+    /// Pairs with little room, by number, in order.
+    pub(crate) fn full(&self) -> &[u32] {
+        &self.full
+    }
+
+    /// The first group's: notes which pairs have less than `low` percent of their room left. One that is noted stays so until it
+    /// has half as much again: what is moved off it is not to come back at once. True if that is news.
+    pub(crate) fn note_room(&mut self, low: u64) -> bool {
+        let percent = |report: &&MemberReport| {
+            let free = u128::from(report.free_bytes) * 1_000;
+            (report.total_bytes > 0).then(|| (free / u128::from(report.total_bytes)) as u64)
+        };
+        let ids = self.by_id.keys().copied();
+        let free = ids.zip(self.reports()).map(|(id, reports)| {
+            let least = reports.iter().filter_map(percent).min();
+            (id.0, least)
+        });
+        let is_full = |(id, least): &(u32, Option<u64>)| match (least, self.full.contains(id)) {
+            // Nothing is known: as it was.
+            (None, was) => was,
+            (Some(thousandths), false) => *thousandths < low * 10,
+            (Some(thousandths), true) => *thousandths < low * 15,
+        };
+        let full: Vec<u32> = free.filter(is_full).map(|(id, _)| id).collect();
+        let is_news = full != self.full;
+        if is_news {
+            tracing::warn!(pairs = ?full, "pairs with little room: new files are laid on others");
+            self.full = full;
+            self.version += 1;
+        }
+        is_news
     }
 
     /// The link of this connection, if the member's newest registration came over it.

@@ -422,6 +422,46 @@ fn an_older_name_space_asks_the_members_who_served_last() {
 }
 
 #[test]
+fn new_files_lie_on_pairs_with_room() {
+    run(|env, dir| async move {
+        let server = server(&env, &dir).await;
+        let [zero, _one] = pair(&env, server.address(), 0).await;
+        let _others = pair(&env, server.address(), 1).await;
+        let client = Client::open(&env, server.address()).await;
+        client.keep_alive();
+        let lies_on = async |name: &str| {
+            let (reply, _) = client.done(create(1, name)).await;
+            reply.layout.unwrap().pairs
+        };
+        assert_eq!(lies_on("before").await.len(), 2);
+        zero.free.set(Some(49));
+        let tool = tool(&env, server.address()).await;
+        let health = async || {
+            let asked = tool.call(&HealthRequest {}, Payload::none());
+            let findings = asked.await.unwrap().0.findings;
+            let found = findings.into_iter().map(|it| (it.check, it.subject));
+            found.collect::<Vec<_>>()
+        };
+        let room = vec![("room".to_owned(), "data:0.0".to_owned())];
+        while health().await != room {
+            env.sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(lies_on("full").await, [1]);
+        // A little more is not enough: what was moved off it would come back at once.
+        zero.free.set(Some(60));
+        while health().await == room {
+            env.sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(lies_on("still").await, [1]);
+        zero.free.set(Some(80));
+        env.sleep(Duration::from_millis(200)).await;
+        health().await;
+        assert_eq!(lies_on("after").await.len(), 2);
+        server.stop().await;
+    });
+}
+
+#[test]
 fn space_is_that_of_the_smaller_members() {
     run(|env, dir| async move {
         let server = server(&env, &dir).await;

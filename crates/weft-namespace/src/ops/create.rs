@@ -5,7 +5,7 @@ use crate::access::{self, SET_GID, STICKY, WRITE};
 use crate::directory::Directory;
 use crate::errno::Errno;
 use crate::inode::{Body, File, Inode};
-use crate::layouts::{Shape, choose_pairs};
+use crate::layouts::Shape;
 use crate::names::Name;
 use crate::state::{Context, DIRECTORY_LINKS_MAX, State};
 use weft_types::{Ino, TARGET_MAX};
@@ -211,7 +211,7 @@ fn new_file(state: &mut State, ctx: &Context, parent: Ino) -> Body {
     let policy = state.directory(parent).expect("found by check").1.policy;
     let shape = Shape {
         stripe_unit: policy.stripe_unit,
-        pairs: choose_pairs(&state.pairs, &state.draining, policy.width, ctx.random),
+        pairs: state.choice(ctx.avoid).take(policy.width, ctx.random),
         protocol: policy.protocol,
         durability: policy.durability,
     };

@@ -77,6 +77,7 @@ impl<'a> Context<'a> {
             cred: entry.cred.as_ref().unwrap_or(none),
             now: Stamp::of_entry(entry.time.as_ref()),
             random: entry.random,
+            avoid: &entry.avoid,
             unkept: Unkept::of_entry(entry),
         }
     }

@@ -151,6 +151,7 @@ impl State {
             cred,
             now: Stamp::default(),
             random: 0,
+            avoid: &[],
             unkept: Unkept::Goes,
         };
         let setattr::Plan::Set { mode, uid, gid, .. } = setattr::check_set(self, ctx, op)? else {

@@ -341,7 +341,7 @@ fn a_pair_goes_when_nothing_names_it_and_comes_back_with_a_later_epoch() {
     let jobs: Vec<Job> = w.state.jobs().copied().collect();
     let look = |w: &World| {
         w.state
-            .look(&jobs[0], &mut Usage::new(), Cursor::default(), 999)
+            .look(&jobs[0], &mut Usage::new(), &[], Cursor::default(), 999)
     };
     let found = look(&w);
     assert_eq!(found.next, None);
@@ -460,7 +460,7 @@ fn a_tree_is_walked_in_slices_and_stops_at_other_peoples_directories() {
         let (mut files, mut directories) = (Vec::new(), Vec::new());
         let mut cursor = Some(Cursor::default());
         while let Some(from) = cursor {
-            let look = w.state.look(&job, &mut Usage::new(), from, steps);
+            let look = w.state.look(&job, &mut Usage::new(), &[], from, steps);
             files.extend(look.files.iter().map(|c| c.ino));
             directories.extend(look.directories);
             assert_ne!(look.next, Some(from), "no step forward");
@@ -517,7 +517,7 @@ fn pairs_are_filled_evenly() {
     assert!(!usage.contains_key(&PairId(2)));
     let moved = w
         .state
-        .look(&job, &mut usage, Cursor::default(), 999)
+        .look(&job, &mut usage, &[], Cursor::default(), 999)
         .files
         .len();
     assert!((8..=30).contains(&moved), "{moved} moved");
@@ -531,6 +531,15 @@ fn pairs_are_filled_evenly() {
     // As if they had been moved: nothing more helps.
     let again = w
         .state
-        .look(&job, &mut usage.clone(), Cursor::default(), 999);
+        .look(&job, &mut usage.clone(), &[], Cursor::default(), 999);
     assert!(again.files.len() <= 1, "{:?}", again.files.len());
+    // What lies on a pair that is full goes, though it may be a small one, and nothing comes there.
+    let full = w
+        .state
+        .look(&job, &mut usage.clone(), &[1], Cursor::default(), 999);
+    assert!(full.files.len() > 5, "{:?}", full.files.len());
+    for file in &full.files {
+        let layout = file.layout.as_ref().unwrap();
+        assert!(!layout.pairs.contains(&1), "{layout:?}");
+    }
 }

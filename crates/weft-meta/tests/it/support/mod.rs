@@ -335,6 +335,8 @@ pub struct Member {
     pub dropped: Rc<RefCell<Vec<ObjectName>>>,
     /// Length it tells of every object.
     pub length: Rc<Cell<u64>>,
+    /// Free bytes that it reports, if not half of its disk.
+    pub free: Rc<Cell<Option<u64>>>,
     pub welcome: Rc<RefCell<Option<RegisterReply>>>,
     pair: u32,
     beating: RefCell<Option<Task>>,
@@ -377,6 +379,7 @@ impl Member {
         let fenced: Rc<RefCell<Vec<FenceRequest>>> = Rc::default();
         let dropped: Rc<RefCell<Vec<ObjectName>>> = Rc::default();
         let length = Rc::new(Cell::new(0));
+        let free: Rc<Cell<Option<u64>>> = Rc::default();
         let handler: Handler = {
             let (state, fenced, dropped) = (state.clone(), fenced.clone(), dropped.clone());
             let length = length.clone();
@@ -430,6 +433,7 @@ impl Member {
         };
         let beating = {
             let (connection, welcome, state) = (connection.clone(), welcome.clone(), state.clone());
+            let free = free.clone();
             let inner = env.clone();
             env.spawn("member", async move {
                 let Ok((reply, _)) = connection.call(&register, Payload::none()).await else {
@@ -444,7 +448,7 @@ impl Member {
                         epoch: state.borrow().epoch,
                         report: Some(MemberReport {
                             total_bytes: 1000 * u64::from(member + 1),
-                            free_bytes: 500 * u64::from(member + 1),
+                            free_bytes: free.get().unwrap_or(500 * u64::from(member + 1)),
                             ..Default::default()
                         }),
                         ..BeatRequest::default()
@@ -467,6 +471,7 @@ impl Member {
             fenced,
             dropped,
             length,
+            free,
             welcome,
             pair,
             beating: RefCell::new(Some(beating)),
