@@ -25,6 +25,7 @@ mod jobs;
 mod log;
 mod losses;
 mod mounts;
+mod needs;
 mod output;
 mod pair;
 mod policy;
@@ -141,10 +142,10 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Dev(command) => dev::run(command),
         Command::Init(command) => init::run(&command),
-        Command::Meta(command) => descriptors::suffice().and_then(|()| server::meta(&command)),
-        Command::Data(command) => descriptors::suffice().and_then(|()| server::data(&command)),
-        Command::Mount(command) => descriptors::suffice().and_then(|()| server::mount(&command)),
-        Command::Nfs(command) => descriptors::suffice().and_then(|()| server::nfs(&command)),
+        Command::Meta(command) => server::meta(&command),
+        Command::Data(command) => server::data(&command),
+        Command::Mount(command) => server::mount(&command),
+        Command::Nfs(command) => server::nfs(&command),
         Command::Config(command) => config::run(&command),
         Command::Status(command) => block_on(|env| status::run(env, command)),
         Command::Exposure(command) => block_on(|env| exposure::run(env, command)),

@@ -1,6 +1,6 @@
 //! `weft meta`, `weft data`, `weft mount`, `weft nfs`: a server of its own, until SIGTERM or SIGINT.
 
-use crate::config::load;
+use crate::config::load_to_start;
 use crate::error::{Error, Result, Tried};
 use crate::init::of_meta;
 use clap::Args;
@@ -76,7 +76,7 @@ pub async fn told_to_stop() -> Result<()> {
 /// # Errors
 /// If the configuration is wrong or the server does not start.
 pub fn meta(command: &ServerCommand) -> Result<()> {
-    let mut settings: weft_meta::Settings = load(&command.config)?;
+    let mut settings: weft_meta::Settings = load_to_start(&command.config)?;
     if cfg!(debug_assertions) {
         settings.crash_points = std::env::var_os(CRASH_POINTS).map(PathBuf::from);
     }
@@ -102,7 +102,7 @@ pub fn meta(command: &ServerCommand) -> Result<()> {
 /// # Errors
 /// If the configuration is wrong or the server does not start.
 pub fn data(command: &ServerCommand) -> Result<()> {
-    let settings: weft_data::Settings = load(&command.config)?;
+    let settings: weft_data::Settings = load_to_start(&command.config)?;
     move_files(&settings)?;
     crate::block_on(|env| async move {
         let told = std::pin::pin!(told_to_stop());
@@ -149,7 +149,7 @@ fn move_files(settings: &weft_data::Settings) -> Result<()> {
 /// If the configuration is wrong, the cluster cannot be joined or the mount fails.
 pub fn mount(command: &ServerCommand) -> Result<()> {
     panic_thread_when_armed();
-    let mut settings: weft_mount::Settings = load(&command.config)?;
+    let mut settings: weft_mount::Settings = load_to_start(&command.config)?;
     if settings.options.source == weft_mount::Options::default().source {
         // Tools find the cluster of a path by this (mounts.rs).
         settings.options.source = format!(
@@ -169,7 +169,7 @@ pub fn mount(command: &ServerCommand) -> Result<()> {
 /// # Errors
 /// If the configuration is wrong, the cluster cannot be joined or the address cannot be listened on.
 pub fn nfs(command: &ServerCommand) -> Result<()> {
-    let settings: weft_nfs::Settings = load(&command.config)?;
+    let settings: weft_nfs::Settings = load_to_start(&command.config)?;
     crate::block_on(|env| async move {
         let gateway = weft_nfs::start(env, settings)
             .await

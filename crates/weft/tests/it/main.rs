@@ -23,6 +23,7 @@ mod programs;
 mod relayout;
 mod reliability;
 mod repair;
+mod settings;
 mod slots;
 mod spread;
 mod stream;
