@@ -73,6 +73,16 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<(), MountError> {
     settings.check().map_err(MountError::Settings)?;
+    let point = settings.mountpoint.clone();
+    // Found out before the cluster has a session of a mount that does not come about.
+    let possible = blocking("mount", move || {
+        drop(crate::mountpoint::open_device()?);
+        crate::occupied::make_room(&point)
+    });
+    if let Err(error) = possible.await {
+        let path = settings.mountpoint;
+        return Err(MountError::Mount { path, error });
+    }
     // The kernel leaves times of access to us.
     settings.client.relatime &= !settings.options.noatime;
     let client = Client::connect(env.clone(), settings.client).await?;
