@@ -195,6 +195,14 @@ pub fn load_to_start<T: Configured>(path: &Path) -> Result<T> {
     Ok(settings)
 }
 
+/// Whether this machine has what settings that came from no file want of it.
+///
+/// # Errors
+/// What it has not, and what to do.
+pub fn needs_met(settings: &impl Configured) -> std::result::Result<(), String> {
+    settings.needs().met()
+}
+
 /// Reads a configuration file.
 ///
 /// # Errors

@@ -20,6 +20,7 @@ mod exposure;
 mod fsck;
 mod group;
 mod groups;
+mod helper;
 mod init;
 mod jobs;
 mod log;
@@ -40,6 +41,7 @@ mod tool;
 
 use clap::{Parser, Subcommand};
 use error::{Result, Tried};
+use std::ffi::OsString;
 use std::future::Future;
 use std::process::ExitCode;
 use weft_env::Env;
@@ -72,7 +74,14 @@ enum Command {
     /// Runs a data server.
     Data(server::ServerCommand),
     /// Mounts a cluster by FUSE.
-    Mount(server::ServerCommand),
+    Mount(server::MountCommand),
+    /// Mounts as mount(8) orders: what `mount -t weft` calls (docs/operating/mount.md).
+    #[command(name = "mount.weft", hide = true, disable_help_flag = true)]
+    MountHelper {
+        /// As mount(8) gives them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Runs an NFS gateway: any NFS client can mount the cluster by it.
     Nfs(server::ServerCommand),
     /// Checks a configuration file and prints the values in effect.
@@ -120,7 +129,13 @@ fn block_on<T, F: Future<Output = Result<T>>>(main: impl FnOnce(Env) -> F) -> Re
 
 fn main() -> ExitCode {
     log::end_on_panic();
+    if let Some(arguments) = helper::called_as() {
+        return help_mount(&arguments);
+    }
     let arguments = Arguments::parse();
+    if let Command::MountHelper { arguments } = &arguments.command {
+        return help_mount(arguments);
+    }
     let level = match &arguments.command {
         Command::Meta(_) | Command::Data(_) | Command::Mount(_) | Command::Nfs(_) => "info",
         // People get an error once, in words; not as a log line too.
@@ -138,12 +153,22 @@ fn main() -> ExitCode {
     code
 }
 
+/// As `mount.weft`, with exit codes of mount(8).
+fn help_mount(arguments: &[OsString]) -> ExitCode {
+    descriptors::raise();
+    let code = helper::run(arguments);
+    log::flush();
+    code
+}
+
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Dev(command) => dev::run(command),
         Command::Init(command) => init::run(&command),
         Command::Meta(command) => server::meta(&command),
         Command::Data(command) => server::data(&command),
+        // Before this: its exit codes are others'.
+        Command::MountHelper { .. } => Ok(()),
         Command::Mount(command) => server::mount(&command),
         Command::Nfs(command) => server::nfs(&command),
         Command::Config(command) => config::run(&command),

@@ -16,6 +16,7 @@ mod groups;
 mod handles;
 mod kills;
 mod losses;
+mod mount_helper;
 mod nfs;
 mod ordinary_user;
 mod posix;
