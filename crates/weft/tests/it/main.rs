@@ -19,6 +19,7 @@ mod losses;
 mod mount_helper;
 mod nfs;
 mod ordinary_user;
+mod pages;
 mod posix;
 mod programs;
 mod relayout;
