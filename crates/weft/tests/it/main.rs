@@ -11,6 +11,7 @@ mod bench_net;
 mod checkpoints;
 mod crash_points;
 mod dev;
+mod founding;
 mod group;
 mod groups;
 mod handles;
