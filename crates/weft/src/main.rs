@@ -25,6 +25,7 @@ mod init;
 mod jobs;
 mod log;
 mod losses;
+mod manual;
 mod mounts;
 mod needs;
 mod output;
@@ -39,7 +40,7 @@ mod status;
 mod table;
 mod tool;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use error::{Result, Tried};
 use std::ffi::OsString;
 use std::future::Future;
@@ -116,6 +117,14 @@ enum Command {
     Reliability(reliability::ReliabilityCommand),
     /// Measures a mount.
     Bench(bench::BenchCommand),
+    /// Writes manual pages and shell completions (docs/book/operations.md).
+    #[command(hide = true)]
+    Manual(manual::ManualCommand),
+}
+
+/// The command line's definition.
+fn definition() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs a tool's async part.
@@ -187,5 +196,6 @@ fn run(command: Command) -> Result<()> {
         Command::Fsck(command) => block_on(|env| fsck::run(env, command)),
         Command::Reliability(command) => reliability::run(&command),
         Command::Bench(command) => bench::run(command),
+        Command::Manual(command) => manual::run(&command),
     }
 }
