@@ -12,7 +12,6 @@ mod fuzz;
 mod guests;
 mod pynfs;
 mod run;
-mod sim;
 mod spaces;
 mod suites;
 mod testbed;
@@ -55,26 +54,15 @@ enum Chore {
     Guests(guests::Guests),
     /// Runs pynfs, the protocol's test suite, against a gateway
     Pynfs(pynfs::Pynfs),
-    /// Replays one simulated cluster: prints its log, and why it failed if it did.
-    Sim(sim::Replay),
+    /// Replays one simulated cluster: prints its log, and why it failed if it did (`--help` says more).
+    #[command(disable_help_flag = true)]
+    Sim(Simulated),
     /// A cluster in which every process has its own network name space, address and link rate.
     /// As root.
     Testbed(testbed::TestbedCommand),
-    /// Simulates clusters from fresh seeds.
-    Soak {
-        /// For how long.
-        #[arg(long, default_value_t = 10)]
-        minutes: u64,
-        /// Groups of metadata servers; else one and several in turn.
-        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
-        groups: Option<u32>,
-        /// Metadata servers of each group; else one and several in turn.
-        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
-        members: Option<u32>,
-        /// Most of the clients are mounts, always; else now and then.
-        #[arg(long)]
-        mounts: bool,
-    },
+    /// Simulates clusters from fresh seeds (`--help` says more).
+    #[command(disable_help_flag = true)]
+    Soak(Simulated),
     /// Makes the mistakes that people make with directories, disks and settings, with real processes, and looks what comes of
     /// each (crates/weft/tests/it/trial).
     Trial {
@@ -87,6 +75,37 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+}
+
+/// What is told to the simulator's own program.
+#[derive(clap::Args)]
+struct Simulated {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// In a program of its own: with the simulator all of Weft would be built for every chore.
+fn simulate(chore: &str, told: &Simulated) -> run::Outcome {
+    let program = [
+        "run",
+        "--quiet",
+        "--package",
+        "weft-sim",
+        "--example",
+        "sim",
+    ];
+    let mut command = run::cargo();
+    command
+        .args(program)
+        .args(["--", chore])
+        .args(&told.arguments);
+    let status = command
+        .status()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{chore} {}", told.arguments.join(" "))),
+    }
 }
 
 /// One after the other: each starts a cluster.
@@ -107,13 +126,8 @@ fn main() -> ExitCode {
         Chore::Fix => fix::fix(),
         Chore::Guests(arguments) => guests::guests(&arguments),
         Chore::Pynfs(arguments) => pynfs::pynfs(&arguments),
-        Chore::Sim(arguments) => sim::replay(&arguments),
-        Chore::Soak {
-            minutes,
-            groups,
-            members,
-            mounts,
-        } => sim::soak(minutes, groups, members, mounts),
+        Chore::Sim(told) => simulate("sim", &told),
+        Chore::Soak(told) => simulate("soak", &told),
         Chore::Suites(arguments) => suites::suites(&arguments),
         Chore::Testbed(command) => testbed::run(command),
         Chore::Trial { only } => trial(only.as_deref()),

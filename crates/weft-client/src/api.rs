@@ -56,11 +56,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub async fn connect(env: Env, settings: Settings) -> std::result::Result<Client, ClientError> {
-        if settings.meta.is_empty() {
-            return Err(ClientError::Settings(
-                "`meta` names no metadata server".into(),
-            ));
-        }
+        settings.check().map_err(ClientError::Settings)?;
         let core = Core::new(env.clone(), settings);
         env.spawn("session", Session::keep(Rc::downgrade(&core), FIRST));
         let watching = expiring::watch(Rc::downgrade(&core), FIRST);

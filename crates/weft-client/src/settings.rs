@@ -1,6 +1,7 @@
 //! Settings of a client, as they stand in a configuration file.
 
 use serde::{Deserialize, Serialize};
+use weft_env::Address;
 
 /// Settings of a client. All have defaults but `meta` and `cluster_id`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,5 +69,27 @@ impl Default for Settings {
             cached_inodes: 200_000,
             relatime: true,
         }
+    }
+}
+
+impl Settings {
+    /// Refuses what cannot work, as connecting does before anything else.
+    ///
+    /// # Errors
+    /// What is wrong, and what would do.
+    pub fn check(&self) -> Result<(), String> {
+        if self.meta.is_empty() {
+            return Err("`meta` names no metadata server".into());
+        }
+        for address in &self.meta {
+            Address::to_connect(address).map_err(|why| format!("`meta`: {why}"))?;
+        }
+        if self.cluster_id.is_empty() {
+            return Err(
+                "`cluster_id` is not set: what the cluster was founded as (`weft status` shows it)"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 }

@@ -18,7 +18,6 @@ use futures_util::future::{Either, select};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::path::Path;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -608,38 +607,13 @@ fn store_key(store: &Store) -> StoreKey {
     StoreKey::of(&store_id(store))
 }
 
-fn check(settings: &Settings) -> Result<Member, DataError> {
-    let bad = |name, why: &str| {
-        Err(DataError::Setting {
-            name,
-            why: why.into(),
-        })
-    };
-    let Some(member) = Member::from_index(settings.member) else {
-        return bad("member", "is neither 0 nor 1");
-    };
-    if settings.dir == Path::new("") {
-        return bad("dir", "is not set");
-    }
-    if settings.meta.is_empty() {
-        return bad("meta", "names no metadata server");
-    }
-    if settings.cluster_id.is_empty() {
-        return bad("cluster_id", "is not set");
-    }
-    if settings.link_patience_ms == 0 {
-        return bad("link_patience_ms", "must be above 0");
-    }
-    Ok(member)
-}
-
 /// Opens the store, listens, and registers with the metadata service for as long as it runs. An empty directory is made a
 /// store once the metadata service has a place for it, however long that takes.
 ///
 /// # Errors
 /// [`DataError`]: the settings, the directory or the address cannot be used.
 pub async fn start(env: Env, settings: Settings) -> Result<Server, DataError> {
-    let me = check(&settings)?;
+    let me = settings.check()?;
     let pair = PairId(settings.pair);
     let look = || Directory::look(env.clone(), &settings.dir, pair, me);
     let mut directory = look().await?;

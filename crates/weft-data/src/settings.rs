@@ -1,7 +1,10 @@
 //! Settings of a data server, as they stand in a configuration file.
 
+use crate::server::DataError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use weft_env::{Address, NoAddress};
+use weft_types::Member;
 
 /// Settings of a data server. All have defaults but `dir`, `meta` and `cluster_id`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,4 +73,74 @@ impl Default for Settings {
             sync_marks: false,
         }
     }
+}
+
+impl Settings {
+    /// Refuses what cannot work, as a start does before anything else; which member of the pair this is.
+    ///
+    /// # Errors
+    /// [`DataError::Setting`]: what is wrong, and what would do.
+    pub fn check(&self) -> Result<Member, DataError> {
+        let bad = |name, why: &str| {
+            Err(DataError::Setting {
+                name,
+                why: why.into(),
+            })
+        };
+        let Some(member) = Member::from_index(self.member) else {
+            let why = format!("{} is neither 0 nor 1", self.member);
+            return bad("member", &why);
+        };
+        if self.dir.as_os_str().is_empty() {
+            return bad("dir", "is not set: where the objects are kept");
+        }
+        if self.meta.is_empty() {
+            return bad("meta", "names no metadata server");
+        }
+        for address in &self.meta {
+            written("meta", Address::to_connect(address))?;
+        }
+        let listen = written("listen", Address::to_listen(&self.listen))?;
+        if !self.advertise.is_empty() {
+            let told = written("advertise", Address::to_connect(&self.advertise))?;
+            if told.is_all() {
+                return bad(
+                    "advertise",
+                    "is no address at which others reach this server",
+                );
+            }
+        } else if listen.is_all() {
+            return bad(
+                "listen",
+                "is all addresses of this machine, and the others are told it: name the one at which they reach this \
+                 server, or set advertise",
+            );
+        }
+        if !self.metrics_listen.is_empty() {
+            let metrics = written("metrics_listen", Address::to_listen(&self.metrics_listen))?;
+            if metrics == listen && metrics.port != 0 {
+                return bad(
+                    "metrics_listen",
+                    "is the address of listen: take another port",
+                );
+            }
+        }
+        if self.cluster_id.is_empty() {
+            return bad("cluster_id", "is not set");
+        }
+        if self.link_patience_ms == 0 {
+            return bad("link_patience_ms", "must be above 0");
+        }
+        Ok(member)
+    }
+}
+
+fn written<'a>(
+    name: &'static str,
+    parsed: Result<Address<'a>, NoAddress>,
+) -> Result<Address<'a>, DataError> {
+    parsed.map_err(|why| DataError::Setting {
+        name,
+        why: why.to_string(),
+    })
 }

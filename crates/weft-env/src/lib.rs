@@ -9,6 +9,7 @@
 //! their state needs no locks. Blocking work (cold reads, large writes, fdatasync) is moved off the
 //! thread inside the real implementation and nowhere else.
 
+mod address;
 mod file;
 mod http;
 mod lost_lines;
@@ -16,6 +17,7 @@ pub mod real;
 mod stream;
 mod time;
 
+pub use address::{Address, NoAddress};
 pub use file::{DirItem, File, FileDriver, OpenMode, SpaceReport};
 pub use http::serve_text;
 pub use lost_lines::{count_lost_lines, lost_lines};

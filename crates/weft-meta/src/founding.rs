@@ -53,7 +53,7 @@ pub async fn found_with(
     settings: &Settings,
     coordinator: Rc<dyn Coordinator>,
 ) -> Result<NameSpaceId, MetaError> {
-    settings.check()?;
+    settings.check_beside_coordinator()?;
     let id = draw(env);
     let now = env.wall();
     let new = |view: &mut View| {

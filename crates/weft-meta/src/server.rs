@@ -102,7 +102,7 @@ pub async fn start_with(
     settings: Settings,
     coordinator: Rc<dyn Coordinator>,
 ) -> Result<Server, MetaError> {
-    settings.check()?;
+    settings.check_beside_coordinator()?;
     let lock = lock_if_there(&env, &settings).await?;
     begin(env, settings, coordinator, lock).await
 }

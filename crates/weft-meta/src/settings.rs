@@ -4,6 +4,7 @@ use crate::MetaError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
+use weft_env::Address;
 use weft_journal::SyncPolicy;
 
 /// Most groups that a cluster is founded with: each has slots enough to be moved to others later.
@@ -127,6 +128,10 @@ impl Default for Settings {
     }
 }
 
+fn listened<'a>(name: &str, written: &'a str) -> Result<Address<'a>, MetaError> {
+    Address::to_listen(written).map_err(|why| MetaError::Settings(format!("{name}: {why}")))
+}
+
 /// Who answers a beat promises at most so much: a group whose active is gone waits for that.
 pub(crate) const LEASE_MAX: Duration = Duration::from_secs(60);
 /// The default of versions whose actives did not say what they count on: a member that was started may have
@@ -179,14 +184,44 @@ impl Default for PairSettings {
 }
 
 impl Settings {
-    /// Refuses what cannot work.
-    pub(crate) fn check(&self) -> Result<(), MetaError> {
+    /// Refuses what cannot work. A start does so too, before anything else.
+    ///
+    /// # Errors
+    /// [`MetaError::Settings`]: what is wrong, and what would do.
+    pub fn check(&self) -> Result<(), MetaError> {
+        if !self.coordinator.is_empty() {
+            self.coordinator.parse::<weft_coordinator::Place>()?;
+        }
+        self.check_beside_coordinator()
+    }
+
+    /// All but the coordinator's place, for where that is given otherwise.
+    pub(crate) fn check_beside_coordinator(&self) -> Result<(), MetaError> {
         let refuse = |what: &str| Err(MetaError::Settings(what.to_owned()));
+        if self.dir.as_os_str().is_empty() {
+            return refuse("dir is not set: the directory of the journal and the images");
+        }
+        let listen = listened("listen", &self.listen)?;
+        if listen.is_all() {
+            return refuse(
+                "listen is all addresses of this machine, and the others are told it: name the one at which they \
+                 reach this server",
+            );
+        }
+        if let Some(metrics) = &self.metrics_listen {
+            let taken = listened("metrics_listen", metrics)?;
+            if taken == listen && taken.port != 0 {
+                return refuse("metrics_listen is the address of listen: take another port");
+            }
+        }
         if self.cluster_id.is_empty() || self.cluster_id.len() > 64 {
             return refuse("cluster_id must have 1 to 64 bytes");
         }
         if self.groups == 0 || self.groups > GROUPS_MAX {
             return refuse("groups must be 1 to 1024");
+        }
+        if self.pair.room_low_percent > 50 {
+            return refuse("pair.room_low_percent must be 0 to 50");
         }
         if self.groups > 1 && self.coordinator.is_empty() {
             return refuse(

@@ -5,7 +5,8 @@
 //! kernel's messages, [`kernel`] is what is wanted of a kernel, [`device`] and [`notify`] the real one,
 //! [`invalidate`] makes it forget what a lease no longer covers, [`metrics`] counts, [`owners`] knows
 //! whose locks end with a close, [`narrow`] shows numbers that fit into 32 bits, [`mountpoint`]
-//! mounts, [`run`] is a mount's life.
+//! mounts ([`occupied`]: what is there before, [`refused`]: why it cannot, [`table`]: what is mounted), [`run`] is a mount's
+//! life.
 //!
 //! Kept true: what the kernel keeps, a lease covers (docs/protocols/leases.md, "The kernel's
 //! cache"); every request gets one answer; nothing here waits for the kernel on the client's
@@ -29,10 +30,13 @@ pub mod metrics;
 pub mod mountpoint;
 mod narrow;
 pub mod notify;
+pub mod occupied;
 mod owners;
+mod refused;
 pub mod run;
 mod settings;
 mod sizes;
+pub mod table;
 mod told;
 pub mod translate;
 mod uncached;

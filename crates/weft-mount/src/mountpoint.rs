@@ -4,13 +4,13 @@
 //! the client's thread.
 
 use crate::settings::Options;
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use crate::{occupied, refused, table};
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::ffi::CString;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,10 +34,16 @@ impl Mountpoint {
     /// # Errors
     /// As the system call's, or what fusermount3 said.
     pub fn mount(path: &Path, options: &Options) -> io::Result<(Mountpoint, OwnedFd)> {
-        clean_up_dead(path);
+        occupied::make_room(path)?;
         // What unmounting and /proc name: the mount stays itself if the working directory changes.
         let path = std::fs::canonicalize(path)?;
-        let by_root = rustix::process::geteuid().is_root();
+        if let Some(names) = occupied::hidden(&path) {
+            tracing::warn!(
+                path = %path.display(),
+                "the directory is not empty: {names} cannot be seen in it while this is mounted"
+            );
+        }
+        let by_root = is_root();
         let fd = if by_root {
             mount_directly(&path, options)?
         } else {
@@ -46,6 +52,14 @@ impl Mountpoint {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
         Ok((Mountpoint { path, by_root }, fd))
+    }
+
+    /// What a process that is gone has left.
+    pub(crate) fn left_at(path: &Path) -> Mountpoint {
+        Mountpoint {
+            path: path.to_owned(),
+            by_root: is_root(),
+        }
     }
 
     /// Where.
@@ -92,40 +106,18 @@ impl Mountpoint {
     /// `major:minor` as the kernel writes it, from the table of mounts: asking the mount itself
     /// would wait for the thread that asks.
     fn device_number(&self) -> io::Result<String> {
-        let table = read_setting("/proc/self/mountinfo")?;
-        find_device(&table, self.path.as_os_str().as_bytes())
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        let mount = table::at(&self.path);
+        Ok(mount.ok_or(io::ErrorKind::NotFound)?.device)
     }
 }
 
-/// A mount whose server died answers everything with ENOTCONN; take it away.
-fn clean_up_dead(path: &Path) {
-    while is_dead(path) {
-        tracing::info!(path = %path.display(), "taking away a mount whose server is gone");
-        let left = Mountpoint {
-            path: path.to_owned(),
-            by_root: rustix::process::geteuid().is_root(),
-        };
-        if let Err(error) = left.unmount(true) {
-            tracing::warn!(%error, "a dead mount could not be taken away");
-            return;
-        }
-    }
-}
-
-/// The process behind a FUSE mount on this path is gone. Asks the mount itself: a plain stat of a
-/// dead one is answered from what the kernel keeps, for as long as it was told to.
-pub fn is_dead(path: &Path) -> bool {
-    let asked = rustix::fs::statx(
-        rustix::fs::CWD,
-        path,
-        AtFlags::STATX_FORCE_SYNC,
-        StatxFlags::BASIC_STATS,
-    );
-    matches!(
-        asked,
-        Err(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED)
-    )
+/// The kernel's device, which this process must be able to open however it mounts.
+///
+/// # Errors
+/// What is in the way, and what to do.
+pub fn open_device() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(refused::DEVICE, flags, Mode::empty()).map_err(refused::by_device)
 }
 
 fn mount_directly(path: &Path, options: &Options) -> io::Result<OwnedFd> {
@@ -133,7 +125,7 @@ fn mount_directly(path: &Path, options: &Options) -> io::Result<OwnedFd> {
     if kind != libc::S_IFDIR {
         return Err(io::ErrorKind::NotADirectory.into());
     }
-    let device = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let device = open_device()?;
     let mut data = format!(
         "fd={},rootmode={kind:o},user_id=0,group_id=0,max_read={}",
         device.as_raw_fd(),
@@ -155,7 +147,8 @@ fn mount_directly(path: &Path, options: &Options) -> io::Result<OwnedFd> {
     }
     let data = CString::new(data)?;
     let kind = format!("fuse.{SUBTYPE}");
-    rustix::mount::mount(options.source.as_str(), path, kind, flags, Some(&*data))?;
+    rustix::mount::mount(options.source.as_str(), path, kind, flags, Some(&*data))
+        .map_err(refused::by_call)?;
     Ok(device)
 }
 
@@ -179,6 +172,8 @@ fn escaped(value: &str) -> String {
 
 /// fusermount3 opens the device, mounts it and sends the descriptor over a socket.
 fn mount_by_helper(path: &Path, options: &Options) -> io::Result<OwnedFd> {
+    // The helper opens it as this user: what is in the way is better said here.
+    drop(open_device()?);
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
@@ -210,17 +205,11 @@ fn mount_by_helper(path: &Path, options: &Options) -> io::Result<OwnedFd> {
         .arg(path)
         .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())
         .output()
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => io::Error::other(
-                "fusermount3 is not installed (Debian package fuse3); only root mounts without it",
-            ),
-            _ => error,
-        })?;
+        .map_err(refused::by_start)?;
     drop(theirs);
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        // It names itself in what it says.
-        return Err(io::Error::other(said));
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(refused::by_helper(&said, output.status));
     }
     receive_fd(ours.as_fd())
 }
@@ -243,49 +232,7 @@ fn receive_fd(socket: std::os::fd::BorrowedFd<'_>) -> io::Result<OwnedFd> {
     fd.ok_or_else(|| io::Error::other("fusermount3 sent no descriptor"))
 }
 
-/// The device number of the last mount at `path` in a mountinfo table.
-fn find_device(table: &[u8], path: &[u8]) -> Option<String> {
-    // id parent major:minor root mountpoint ...; later lines lie above earlier ones.
-    let mut found = None;
-    for line in table.split(|&byte| byte == b'\n') {
-        let mut fields = line.split(|&byte| byte == b' ');
-        let device = fields.nth(2);
-        let at = fields.nth(1);
-        if let (Some(device), Some(at)) = (device, at)
-            && unescape(at) == path
-        {
-            found = std::str::from_utf8(device).ok().map(String::from);
-        }
-    }
-    found
-}
-
-/// The table writes blanks and backslashes of paths as `\ooo`.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first == b'\\'
-            && let Some((digits, after)) = tail.split_first_chunk::<3>()
-            && let Ok(text) = std::str::from_utf8(digits)
-            && let Ok(byte) = u8::from_str_radix(text, 8)
-        {
-            plain.push(byte);
-            rest = after;
-        } else {
-            plain.push(*first);
-        }
-    }
-    plain
-}
-
-/// Files of the kernel's own: beside weft-env like the mount itself.
-#[allow(clippy::disallowed_methods)]
-fn read_setting(path: &str) -> io::Result<Vec<u8>> {
-    std::fs::read(path)
-}
-
+/// A file of the kernel's own: beside weft-env like the mount itself.
 #[allow(clippy::disallowed_methods)]
 fn write_setting(path: &str, value: &str) -> io::Result<()> {
     std::fs::write(path, value)
@@ -296,23 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_device_of_the_topmost_mount_is_found() {
-        let table = b"21 1 0:20 / /proc rw - proc proc rw\n\
-            30 1 0:40 / /mnt/a\\040b rw - fuse.weft weft rw\n\
-            31 1 0:41 / /mnt/a\\040b rw - fuse.weft weft rw\n\
-            32 1 0:42 / /mnt rw - ext4 x rw\n\n";
-        assert_eq!(find_device(table, b"/mnt/a b").as_deref(), Some("0:41"));
-        assert_eq!(find_device(table, b"/nowhere"), None);
-    }
-
-    #[test]
     fn a_comma_does_not_end_the_source() {
         assert_eq!(escaped("weft:x@a:1,b\\:2"), "weft:x@a:1\\,b\\\\:2");
-    }
-
-    #[test]
-    fn a_backslash_that_begins_no_number_stays() {
-        assert_eq!(unescape(b"a\\134b\\x"), b"a\\b\\x");
-        assert_eq!(unescape(b"\\04"), b"\\04");
     }
 }

@@ -31,6 +31,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Why a mount did not come about or ended badly.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
+    /// The settings make no sense.
+    #[error("settings: {0}")]
+    Settings(String),
     /// The cluster cannot be joined.
     #[error("joining the cluster: {0}")]
     Client(#[from] ClientError),
@@ -69,6 +72,17 @@ pub async fn serve(
     ready: impl FnOnce(&std::path::Path),
     stop: impl Future<Output = ()>,
 ) -> Result<(), MountError> {
+    settings.check().map_err(MountError::Settings)?;
+    let point = settings.mountpoint.clone();
+    // Found out before the cluster has a session of a mount that does not come about.
+    let possible = blocking("mount", move || {
+        drop(crate::mountpoint::open_device()?);
+        crate::occupied::make_room(&point)
+    });
+    if let Err(error) = possible.await {
+        let path = settings.mountpoint;
+        return Err(MountError::Mount { path, error });
+    }
     // The kernel leaves times of access to us.
     settings.client.relatime &= !settings.options.noatime;
     let client = Client::connect(env.clone(), settings.client).await?;

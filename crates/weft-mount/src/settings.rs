@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use weft_env::Address;
 
 /// Settings of a mount. `mountpoint` has no default that makes sense.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,5 +58,22 @@ impl Default for Options {
             read_only: false,
             kernel_cache_seconds: 24 * 3600,
         }
+    }
+}
+
+impl Settings {
+    /// Refuses what cannot work, as mounting does before anything else.
+    ///
+    /// # Errors
+    /// What is wrong, and what would do.
+    pub fn check(&self) -> Result<(), String> {
+        if self.mountpoint.as_os_str().is_empty() {
+            return Err("mountpoint is not set: the directory to mount on".into());
+        }
+        if !self.metrics_listen.is_empty() {
+            Address::to_listen(&self.metrics_listen)
+                .map_err(|why| format!("metrics_listen: {why}"))?;
+        }
+        self.client.check().map_err(|why| format!("client: {why}"))
     }
 }

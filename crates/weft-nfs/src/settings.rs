@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use weft_env::Address;
 
 /// How long operations wait for servers that do not answer: NFS clients wait with them, and know no pause but that.
 const PATIENCE_MS: u64 = 600_000;
@@ -158,9 +159,14 @@ impl Settings {
             let (least, most) = (LEASES.start(), LEASES.end());
             return Err(format!("lease_seconds: from {least} to {most}"));
         }
-        match self.client.meta.is_empty() {
-            true => Err("client.meta names no metadata server".into()),
-            false => Ok(()),
+        let listen = Address::to_listen(&self.listen).map_err(|why| format!("listen: {why}"))?;
+        if !self.metrics_listen.is_empty() {
+            let metrics = Address::to_listen(&self.metrics_listen)
+                .map_err(|why| format!("metrics_listen: {why}"))?;
+            if metrics == listen && metrics.port != 0 {
+                return Err("metrics_listen is the address of listen: take another port".into());
+            }
         }
+        self.client.check().map_err(|why| format!("client: {why}"))
     }
 }

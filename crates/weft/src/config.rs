@@ -3,12 +3,15 @@
 //! A key that no setting has is refused, and the nearest one that exists is named: a misspelt bound
 //! that silently stays at its default is found out at the worst time.
 
+use crate::descriptors;
 use crate::error::{Error, Result, Tried};
+use crate::needs::Needs;
 use crate::output::{say, show};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
+use weft_coordinator::Place;
 
 /// `weft config ...`
 #[derive(Args)]
@@ -26,6 +29,9 @@ enum What {
         /// Which server it is for; found out from the file where that is clear.
         #[arg(long)]
         kind: Option<ServerKind>,
+        /// The file is for another machine: names are not looked up, nor are addresses and directories looked for.
+        #[arg(long)]
+        elsewhere: bool,
     },
 }
 
@@ -61,12 +67,17 @@ impl ServerKind {
         }
     }
 
-    /// The effective settings as TOML.
-    fn effective(self, text: &str, path: &Path) -> Result<String> {
-        fn both<T: Serialize + DeserializeOwned>(text: &str, path: &Path) -> Result<String> {
+    /// What a server of this kind makes of a file.
+    fn read(self, text: &str, path: &Path) -> Result<Read> {
+        fn both<T: Configured>(text: &str, path: &Path) -> Result<Read> {
             let settings: T = parse(text, path)?;
-            toml::to_string_pretty(&settings)
-                .map_err(|error| Error::Failed(format!("cannot print the settings: {error}")))
+            let effective = toml::to_string_pretty(&settings)
+                .map_err(|error| Error::Failed(format!("cannot print the settings: {error}")))?;
+            Ok(Read {
+                effective,
+                checked: settings.sound(path),
+                needs: settings.needs(),
+            })
         }
         match self {
             ServerKind::Meta => both::<weft_meta::Settings>(text, path),
@@ -77,6 +88,121 @@ impl ServerKind {
     }
 }
 
+/// A file, as a server of one kind reads it.
+struct Read {
+    /// The settings as TOML.
+    effective: String,
+    /// Whether a start would take them, wherever it is.
+    checked: Result<()>,
+    /// What it would want of the machine.
+    needs: Needs,
+}
+
+/// Settings of a server. `weft config check` and a start judge them by the same functions: what one refuses, the other does.
+pub trait Configured: Serialize + DeserializeOwned {
+    /// Whether they make sense, wherever the server is.
+    ///
+    /// # Errors
+    /// What does not, and what to write instead.
+    fn check(&self) -> std::result::Result<(), String>;
+
+    /// What they want of the machine that the server is started on.
+    fn needs(&self) -> Needs;
+
+    /// [`Configured::check`], with the file's name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    fn sound(&self, path: &Path) -> Result<()> {
+        self.check().map_err(|why| wrong(path, &why))
+    }
+}
+
+fn wrong(path: &Path, why: &str) -> Error {
+    Error::Usage(format!("{}: {why}", path.display()))
+}
+
+impl Configured for weft_meta::Settings {
+    fn check(&self) -> std::result::Result<(), String> {
+        weft_meta::Settings::check(self).map_err(|error| error.to_string())
+    }
+
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        needs.listens("listen", &self.listen);
+        needs.listens(
+            "metrics_listen",
+            self.metrics_listen.as_deref().unwrap_or_default(),
+        );
+        if let Ok(Place::Etcd(servers) | Place::ZooKeeper(servers)) = self.coordinator.parse() {
+            needs.asks("coordinator", &servers.addresses);
+        }
+        needs
+    }
+}
+
+impl Configured for weft_data::Settings {
+    fn check(&self) -> std::result::Result<(), String> {
+        let checked = weft_data::Settings::check(self);
+        checked.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        needs.listens("listen", &self.listen);
+        needs.listens("metrics_listen", &self.metrics_listen);
+        needs.asks("meta", &self.meta);
+        needs
+    }
+}
+
+impl Configured for weft_mount::Settings {
+    fn check(&self) -> std::result::Result<(), String> {
+        weft_mount::Settings::check(self)
+    }
+
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        needs.listens("metrics_listen", &self.metrics_listen);
+        needs.asks("client.meta", &self.client.meta);
+        needs.directory("mountpoint", &self.mountpoint);
+        needs
+    }
+}
+
+impl Configured for weft_nfs::Settings {
+    fn check(&self) -> std::result::Result<(), String> {
+        weft_nfs::Settings::check(self)
+    }
+
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        needs.listens("listen", &self.listen);
+        needs.listens("metrics_listen", &self.metrics_listen);
+        needs.asks("client.meta", &self.client.meta);
+        needs
+    }
+}
+
+/// Reads the configuration of a server that is to start on this machine now, and refuses what `weft config check` does.
+///
+/// # Errors
+/// As [`load_sound`]; and if this machine lacks what the settings want of it.
+pub fn load_to_start<T: Configured>(path: &Path) -> Result<T> {
+    let settings: T = load_sound(path)?;
+    settings.needs().met().map_err(|why| wrong(path, &why))?;
+    descriptors::suffice()?;
+    Ok(settings)
+}
+
+/// Whether this machine has what settings that came from no file want of it.
+///
+/// # Errors
+/// What it has not, and what to do.
+pub fn needs_met(settings: &impl Configured) -> std::result::Result<(), String> {
+    settings.needs().met()
+}
+
 /// Reads a configuration file.
 ///
 /// # Errors
@@ -84,6 +210,16 @@ impl ServerKind {
 /// message has file, line and, for a misspelt key, the nearest one.
 pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T> {
     parse(&read(path)?, path)
+}
+
+/// Reads the configuration of a server, and refuses values that make no sense together.
+///
+/// # Errors
+/// As [`load`] and [`Configured::sound`].
+pub fn load_sound<T: Configured>(path: &Path) -> Result<T> {
+    let settings: T = load(path)?;
+    settings.sound(path)?;
+    Ok(settings)
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -137,7 +273,7 @@ fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
 fn kind_of(path: &Path, text: &str) -> Result<ServerKind> {
     let taking: Vec<ServerKind> = ServerKind::ALL
         .into_iter()
-        .filter(|kind| kind.effective(text, path).is_ok())
+        .filter(|kind| kind.read(text, path).is_ok())
         .collect();
     if let [only] = taking[..] {
         return Ok(only);
@@ -148,7 +284,7 @@ fn kind_of(path: &Path, text: &str) -> Result<ServerKind> {
         .find(|kind| file_name.starts_with(kind.name()))
         .ok_or_else(|| {
             Error::Usage(format!(
-                "cannot tell which server {} is for: add --kind meta, data or mount",
+                "cannot tell which server {} is for: add --kind meta, data, mount or nfs",
                 path.display()
             ))
         })
@@ -159,15 +295,24 @@ fn kind_of(path: &Path, text: &str) -> Result<ServerKind> {
 /// # Errors
 /// As a server started with the file would fail.
 pub fn run(command: &ConfigCommand) -> Result<()> {
-    let What::Check { file, kind } = &command.what;
+    let What::Check {
+        file,
+        kind,
+        elsewhere,
+    } = &command.what;
     let text = read(file)?;
     let kind = match kind {
         Some(kind) => *kind,
         None => kind_of(file, &text)?,
     };
-    let effective = kind.effective(&text, file)?;
+    let read = kind.read(&text, file)?;
+    read.checked?;
+    if !elsewhere {
+        read.needs.met().map_err(|why| wrong(file, &why))?;
+        descriptors::suffice()?;
+    }
     say!("# weft {}, values in effect", kind.name())?;
-    show!("{effective}")?;
+    show!("{}", read.effective)?;
     Ok(())
 }
 
@@ -191,8 +336,9 @@ mod tests {
         for kind in ServerKind::ALL {
             let text = "\n# a comment\nadresss = \"127.0.0.1:1\"\n";
             let why = kind
-                .effective(text, Path::new("x.toml"))
-                .unwrap_err()
+                .read(text, Path::new("x.toml"))
+                .err()
+                .unwrap()
                 .to_string();
             assert!(
                 why.starts_with("x.toml:3: unknown key `adresss`; the nearest known key is `"),
@@ -204,8 +350,8 @@ mod tests {
     #[test]
     fn the_defaults_of_every_kind_are_read_back_as_they_were() {
         for kind in ServerKind::ALL {
-            let printed = kind.effective("", Path::new("x.toml")).unwrap();
-            let again = kind.effective(&printed, Path::new("x.toml")).unwrap();
+            let printed = kind.read("", Path::new("x.toml")).unwrap().effective;
+            let again = kind.read(&printed, Path::new("x.toml")).unwrap().effective;
             assert_eq!(printed, again);
         }
     }

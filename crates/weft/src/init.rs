@@ -1,6 +1,6 @@
 //! `weft init`: founds a name space. No server does that by starting (`docs/protocols/founding.md`).
 
-use crate::config::load;
+use crate::config::load_sound;
 use crate::error::{Error, Result};
 use crate::output::say;
 use clap::Args;
@@ -21,7 +21,7 @@ pub struct InitCommand {
 /// # Errors
 /// [`Error::Refused`] if there is one already: nothing was changed then.
 pub fn run(command: &InitCommand) -> Result<()> {
-    let settings: Settings = load(&command.config)?;
+    let settings: Settings = load_sound(&command.config)?;
     let shown = settings.clone();
     let id =
         crate::block_on(
@@ -50,6 +50,7 @@ pub fn run(command: &InitCommand) -> Result<()> {
 pub fn of_meta(error: MetaError) -> Error {
     match error {
         MetaError::Refused(why) => Error::Refused(why),
+        error @ MetaError::Settings(_) => Error::Usage(error.to_string()),
         error => Error::Failed(error.to_string()),
     }
 }

@@ -21,11 +21,14 @@ mod fsck;
 mod group;
 mod groups;
 mod health;
+mod helper;
 mod init;
 mod jobs;
 mod log;
 mod losses;
+mod manual;
 mod mounts;
+mod needs;
 mod output;
 mod pair;
 mod policy;
@@ -38,8 +41,9 @@ mod status;
 mod table;
 mod tool;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use error::{Error, Result, Tried};
+use std::ffi::OsString;
 use std::future::Future;
 use std::process::ExitCode;
 use weft_env::Env;
@@ -72,7 +76,14 @@ enum Command {
     /// Runs a data server.
     Data(server::ServerCommand),
     /// Mounts a cluster by FUSE.
-    Mount(server::ServerCommand),
+    Mount(server::MountCommand),
+    /// Mounts as mount(8) orders: what `mount -t weft` calls (docs/operating/mount.md).
+    #[command(name = "mount.weft", hide = true, disable_help_flag = true)]
+    MountHelper {
+        /// As mount(8) gives them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Runs an NFS gateway: any NFS client can mount the cluster by it.
     Nfs(server::ServerCommand),
     /// Checks a configuration file and prints the values in effect.
@@ -109,6 +120,14 @@ enum Command {
     Reliability(reliability::ReliabilityCommand),
     /// Measures a mount.
     Bench(bench::BenchCommand),
+    /// Writes manual pages and shell completions (docs/book/operations.md).
+    #[command(hide = true)]
+    Manual(manual::ManualCommand),
+}
+
+/// The command line's definition.
+fn definition() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs a tool's async part.
@@ -122,10 +141,16 @@ fn block_on<T, F: Future<Output = Result<T>>>(main: impl FnOnce(Env) -> F) -> Re
 
 fn main() -> ExitCode {
     log::end_on_panic();
+    if let Some(arguments) = helper::called_as() {
+        return help_mount(&arguments);
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return misused(&error),
     };
+    if let Command::MountHelper { arguments } = &arguments.command {
+        return help_mount(arguments);
+    }
     let level = match &arguments.command {
         Command::Meta(_) | Command::Data(_) | Command::Mount(_) | Command::Nfs(_) => "info",
         // People get an error once, in words; not as a log line too.
@@ -159,14 +184,24 @@ fn misused(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// As `mount.weft`, with exit codes of mount(8).
+fn help_mount(arguments: &[OsString]) -> ExitCode {
+    descriptors::raise();
+    let code = helper::run(arguments);
+    log::flush();
+    code
+}
+
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Dev(command) => dev::run(command),
         Command::Init(command) => init::run(&command),
-        Command::Meta(command) => descriptors::suffice().and_then(|()| server::meta(&command)),
-        Command::Data(command) => descriptors::suffice().and_then(|()| server::data(&command)),
-        Command::Mount(command) => descriptors::suffice().and_then(|()| server::mount(&command)),
-        Command::Nfs(command) => descriptors::suffice().and_then(|()| server::nfs(&command)),
+        Command::Meta(command) => server::meta(&command),
+        Command::Data(command) => server::data(&command),
+        // Before this: its exit codes are others'.
+        Command::MountHelper { .. } => Ok(()),
+        Command::Mount(command) => server::mount(&command),
+        Command::Nfs(command) => server::nfs(&command),
         Command::Config(command) => config::run(&command),
         Command::Status(command) => block_on(|env| status::run(env, command)),
         Command::Health(command) => block_on(|env| health::run(env, command)),
@@ -184,5 +219,6 @@ fn run(command: Command) -> Result<()> {
         Command::Fsck(command) => block_on(|env| fsck::run(env, command)),
         Command::Reliability(command) => reliability::run(&command),
         Command::Bench(command) => bench::run(command),
+        Command::Manual(command) => manual::run(&command),
     }
 }

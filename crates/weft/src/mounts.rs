@@ -4,86 +4,9 @@
 //! `weft:CLUSTER@ADDRESS,ADDRESS`. Tools that get a path find the metadata service by it.
 
 use crate::error::{Error, Result, Tried};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// One line of mountinfo.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// Where.
-    pub point: PathBuf,
-    /// File system type.
-    pub kind: String,
-    /// What.
-    pub source: String,
-    /// The minor number of its device, by which the kernel names its connection.
-    minor: String,
-}
-
-impl Mount {
-    /// True for a mount of Weft's.
-    pub fn is_weft(&self) -> bool {
-        self.kind == "fuse.weft" || (self.kind == "fuse" && self.source.starts_with("weft:"))
-    }
-
-    /// Addresses of the metadata servers, from the source.
-    pub fn meta_addresses(&self) -> Vec<String> {
-        self.source
-            .strip_prefix("weft:")
-            .and_then(|rest| rest.split_once('@'))
-            .map(|(_, addresses)| addresses.split(',').map(str::to_owned).collect())
-            .unwrap_or_default()
-    }
-}
-
-/// All mounts that this process sees; the last one on a point is the visible one.
-pub fn all() -> Vec<Mount> {
-    // Without /proc nothing is known to be mounted.
-    std::fs::read("/proc/self/mountinfo").map_or_else(|_| Vec::new(), |text| parse(&text))
-}
-
-fn parse(mountinfo: &[u8]) -> Vec<Mount> {
-    mountinfo
-        .split(|&byte| byte == b'\n')
-        .filter_map(|line| {
-            let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
-            let dash = fields.iter().position(|field| field == b"-")?;
-            Some(Mount {
-                point: PathBuf::from(OsStr::from_bytes(&unescape(fields.get(4)?))),
-                kind: String::from_utf8_lossy(fields.get(dash + 1)?).into_owned(),
-                source: String::from_utf8_lossy(&unescape(fields.get(dash + 2)?)).into_owned(),
-                minor: String::from_utf8_lossy(fields.get(2)?.split(|&byte| byte == b':').nth(1)?)
-                    .into_owned(),
-            })
-        })
-        .collect()
-}
-
-/// The kernel writes blanks and backslashes as three octal digits.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let octal = (first == b'\\')
-            .then(|| tail.get(..3))
-            .flatten()
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match octal {
-            Some(byte) => {
-                out.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                out.push(first);
-                rest = tail;
-            }
-        }
-    }
-    out
-}
+pub use weft_mount::table::{Mount, all};
 
 fn absolute(path: &Path) -> PathBuf {
     // A dead mount point cannot be resolved; its parent can.
@@ -123,7 +46,7 @@ pub fn abort(point: &Path) {
     let mounted = all().into_iter().filter(|mount| mount.point == at);
     for mount in mounted.filter(Mount::is_weft) {
         // It is gone, which is as good.
-        let control = format!("/sys/fs/fuse/connections/{}/abort", mount.minor);
+        let control = format!("/sys/fs/fuse/connections/{}/abort", mount.minor());
         let _: std::io::Result<()> = std::fs::write(control, "1");
     }
 }
@@ -143,7 +66,7 @@ pub fn clear_dead(point: &Path) -> Result<()> {
                 mount.kind
             )));
         }
-        if !weft_mount::mountpoint::is_dead(&at) {
+        if !weft_mount::occupied::is_dead(&at) {
             return Err(Error::Usage(format!(
                 "Weft is mounted on {} already ({}); choose another mount point with --mount",
                 at.display(),
@@ -195,17 +118,6 @@ pub fn of_path(path: &Path) -> Result<(Mount, PathBuf)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_of_mountinfo_is_understood() {
-        let line =
-            b"36 35 98:0 / /a\\040b rw,noatime shared:1 - fuse.weft weft:0a1b@127.0.0.1:1,h:2 rw\n";
-        let [mount] = &parse(line)[..] else { panic!() };
-        assert_eq!(mount.point, Path::new("/a b"));
-        assert!(mount.is_weft());
-        assert_eq!(mount.meta_addresses(), ["127.0.0.1:1", "h:2"]);
-        assert_eq!(mount.minor, "0");
-    }
 
     #[test]
     fn the_root_is_no_mount_of_ours() {

@@ -1,10 +1,12 @@
 //! `weft meta`, `weft data`, `weft mount`, `weft nfs`: a server of its own, until SIGTERM or SIGINT.
 
-use crate::config::load;
+use crate::config::load_to_start;
 use crate::error::{Error, Result, Tried};
 use crate::init::of_meta;
 use clap::Args;
 use futures_util::{FutureExt, select_biased};
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,6 +28,48 @@ pub struct ServerCommand {
     /// The configuration (TOML); `weft config check` shows what it means.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+}
+
+/// `weft mount ...`
+#[derive(Args)]
+pub struct MountCommand {
+    #[command(flatten)]
+    server: ServerCommand,
+    /// Goes on without whoever has started it: says that it is mounted on standard output, which it closes then.
+    #[arg(long, hide = true)]
+    detach: bool,
+    /// Closes standard error then, too.
+    #[arg(long, hide = true, requires = "detach")]
+    silent_after: bool,
+}
+
+/// What a detached mount says.
+pub const READY: &str = "mounted\n";
+
+fn become_null(null: &std::fs::File, number: libc::c_int) -> std::io::Result<()> {
+    // SAFETY: two descriptors, of which the first is open; whatever the second was is closed, as is meant.
+    match unsafe { libc::dup2(null.as_raw_fd(), number) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The mount stands: whoever waits for it may go.
+fn let_go(is_silent: bool) -> std::io::Result<()> {
+    let mut out = std::io::stdout();
+    out.write_all(READY.as_bytes())?;
+    out.flush()?;
+    let null = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    become_null(&null, libc::STDIN_FILENO)?;
+    become_null(&null, libc::STDOUT_FILENO)?;
+    if is_silent {
+        crate::log::flush();
+        become_null(&null, libc::STDERR_FILENO)?;
+    }
+    Ok(())
 }
 
 fn armed_panic() -> Option<PathBuf> {
@@ -76,7 +120,7 @@ pub async fn told_to_stop() -> Result<()> {
 /// # Errors
 /// If the configuration is wrong or the server does not start.
 pub fn meta(command: &ServerCommand) -> Result<()> {
-    let mut settings: weft_meta::Settings = load(&command.config)?;
+    let mut settings: weft_meta::Settings = load_to_start(&command.config)?;
     if cfg!(debug_assertions) {
         settings.crash_points = std::env::var_os(CRASH_POINTS).map(PathBuf::from);
     }
@@ -102,7 +146,7 @@ pub fn meta(command: &ServerCommand) -> Result<()> {
 /// # Errors
 /// If the configuration is wrong or the server does not start.
 pub fn data(command: &ServerCommand) -> Result<()> {
-    let settings: weft_data::Settings = load(&command.config)?;
+    let settings: weft_data::Settings = load_to_start(&command.config)?;
     move_files(&settings)?;
     crate::block_on(|env| async move {
         let told = std::pin::pin!(told_to_stop());
@@ -147,9 +191,15 @@ fn move_files(settings: &weft_data::Settings) -> Result<()> {
 ///
 /// # Errors
 /// If the configuration is wrong, the cluster cannot be joined or the mount fails.
-pub fn mount(command: &ServerCommand) -> Result<()> {
+pub fn mount(command: &MountCommand) -> Result<()> {
     panic_thread_when_armed();
-    let mut settings: weft_mount::Settings = load(&command.config)?;
+    let mut settings: weft_mount::Settings = load_to_start(&command.server.config)?;
+    let (is_detached, is_silent) = (command.detach, command.silent_after);
+    if is_detached {
+        // No terminal ends it, and no directory but its own is held by it.
+        rustix::process::setsid().tried(|| "cannot begin a session".into())?;
+        std::env::set_current_dir("/").tried(|| "cannot go to /".into())?;
+    }
     if settings.options.source == weft_mount::Options::default().source {
         // Tools find the cluster of a path by this (mounts.rs).
         settings.options.source = format!(
@@ -158,8 +208,15 @@ pub fn mount(command: &ServerCommand) -> Result<()> {
             settings.client.meta.join(",")
         );
     }
-    weft_mount::run(settings, |path| {
+    weft_mount::run(settings, move |path| {
         tracing::info!(path = %path.display(), "ready");
+        if is_detached && let Err(error) = let_go(is_silent) {
+            // Who ordered the mount has gone without it.
+            tracing::warn!(%error, "nobody waits for this mount any more: it ends");
+            let me = rustix::process::getpid();
+            let _: rustix::io::Result<()> =
+                rustix::process::kill_process(me, rustix::process::Signal::TERM);
+        }
     })
     .map_err(|error| Error::Failed(error.to_string()))
 }
@@ -169,7 +226,7 @@ pub fn mount(command: &ServerCommand) -> Result<()> {
 /// # Errors
 /// If the configuration is wrong, the cluster cannot be joined or the address cannot be listened on.
 pub fn nfs(command: &ServerCommand) -> Result<()> {
-    let settings: weft_nfs::Settings = load(&command.config)?;
+    let settings: weft_nfs::Settings = load_to_start(&command.config)?;
     crate::block_on(|env| async move {
         let gateway = weft_nfs::start(env, settings)
             .await

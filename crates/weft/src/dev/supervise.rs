@@ -225,6 +225,12 @@ impl Supervisor {
             // What a killed mount leaves behind answers every access with ENOTCONN.
             mounts::clear_dead(point)?;
             fs::create_dir_all(point).tried_on("cannot make the mount point", point)?;
+            if let Some(names) = weft_mount::occupied::hidden(point) {
+                let point = point.display();
+                tell!(
+                    "weft dev: {point} is not empty: {names} cannot be seen in it while the cluster is mounted there"
+                );
+            }
         }
         let log = fs::OpenOptions::new()
             .create(true)

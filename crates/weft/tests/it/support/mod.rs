@@ -8,6 +8,7 @@
 )]
 
 pub mod mounts;
+pub mod pages;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,8 +1,55 @@
-//! `cargo xtask sim` and `cargo xtask soak`: simulated clusters from a seed.
+//! `cargo xtask sim` and `cargo xtask soak`: simulated clusters from a seed. Here, and not in xtask, because all of Weft is
+//! built for it, which who only wants another chore (`./run demo`) should not wait for.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
-use crate::run::Outcome;
+use clap::Parser;
+use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 use weft_sim::{Fault, Options, run};
+
+/// The reason in words if it failed.
+type Outcome = Result<(), String>;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Simulated clusters from a seed")]
+enum Chore {
+    /// Replays one simulated cluster: prints its log, and why it failed if it did.
+    Sim(Replay),
+    /// Simulates clusters from fresh seeds.
+    Soak {
+        /// For how long.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// Groups of metadata servers; else one and several in turn.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
+        groups: Option<u32>,
+        /// Metadata servers of each group; else one and several in turn.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=9))]
+        members: Option<u32>,
+        /// Most of the clients are mounts, always; else now and then.
+        #[arg(long)]
+        mounts: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Chore::parse() {
+        Chore::Sim(told) => replay(&told),
+        Chore::Soak {
+            minutes,
+            groups,
+            members,
+            mounts,
+        } => soak(minutes, groups, members, mounts),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("\nfailed: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Groups, metadata servers of each, and whether most clients are mounts, in the runs of a soak, in turn.
 const SHAPES: [(u32, u32, bool); 10] = [
@@ -20,7 +67,7 @@ const SHAPES: [(u32, u32, bool); 10] = [
 
 /// One simulated cluster.
 #[derive(clap::Args)]
-pub struct Replay {
+struct Replay {
     /// The seed.
     #[arg(long)]
     seed: u64,
@@ -57,7 +104,7 @@ pub struct Replay {
 }
 
 /// Runs one seed and prints what its servers logged.
-pub fn replay(told: &Replay) -> Outcome {
+fn replay(told: &Replay) -> Outcome {
     let storm = match told.storm.as_deref().map(|it| Fault::called(it).ok_or(it)) {
         None => None,
         Some(Ok(kind)) => Some(kind),
@@ -109,7 +156,7 @@ fn kept(seed: u64, options: &Options) -> String {
 
 /// Runs fresh seeds for so long, with so many groups and metadata servers or with one and several in turn, and
 /// with mounts now and then or always; fails if one did, and says which.
-pub fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>, mounts: bool) -> Outcome {
+fn soak(minutes: u64, groups: Option<u32>, members: Option<u32>, mounts: bool) -> Outcome {
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     let since = SystemTime::UNIX_EPOCH
         .elapsed()
