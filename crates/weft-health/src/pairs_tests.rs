@@ -4,6 +4,9 @@ use super::*;
 use crate::recovery::Recoveries;
 use std::time::Duration;
 
+type ChangePair = dyn Fn(&mut PairStatus, &mut PairState);
+type ChangeReport = dyn Fn(&mut MemberReport);
+
 fn report() -> MemberReport {
     MemberReport {
         total_bytes: 1_000 << 20,
@@ -108,7 +111,7 @@ fn a_pair_with_one_copy_says_why() {
 
 #[test]
 fn a_pair_that_nobody_serves_says_whom_to_start() {
-    let changes: [(&dyn Fn(&mut PairStatus, &mut PairState), &str); 5] = [
+    let changes: [(&ChangePair, &str); 5] = [
         (
             &|pair, _| pair.members.iter_mut().for_each(|it| it.alive = false),
             "start data:3.0 and data:3.1",
@@ -149,7 +152,7 @@ fn a_pair_that_nobody_serves_says_whom_to_start() {
 
 #[test]
 fn what_members_report_is_judged() {
-    let changes: [(&dyn Fn(&mut MemberReport), Check, Severity); 10] = [
+    let changes: [(&ChangeReport, Check, Severity); 10] = [
         (&|it| it.lost_ranges = 1, Check::Losses, Severity::Critical),
         (&|it| it.reads_of_twin = 1, Check::Disk, Severity::Degraded),
         (

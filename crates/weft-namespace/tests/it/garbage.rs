@@ -337,6 +337,7 @@ impl Random {
             op: (self.below(40) > 0).then_some(proto::Op { op: Some(op) }),
             random: self.next(),
             lingers: self.flag(),
+            avoid: (0..self.below(3)).map(|_| self.below(4) as u32).collect(),
         }
     }
 

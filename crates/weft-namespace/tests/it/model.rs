@@ -201,6 +201,7 @@ impl Run {
             op: Some(proto::Op { op: Some(op) }),
             random: operation * 77,
             lingers: false,
+            avoid: Vec::new(),
         };
         let touched = self.state.touches(&entry);
         let before = self.state.clone();
