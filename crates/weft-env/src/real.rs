@@ -2,7 +2,7 @@
 
 use crate::{
     DirItem, Driver, Env, File, FileDriver, Listener, ListenerDriver, Lock, Mono, OpenMode,
-    SpaceReport, Stream, StreamDriver, TaskDriver, Wall,
+    SpaceReport, Stream, StreamDriver, TaskDriver, Wall, private,
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -155,7 +155,11 @@ impl Driver for RealDriver {
 
     fn open(&self, path: PathBuf, mode: OpenMode) -> LocalBoxFuture<'static, io::Result<File>> {
         let open = move || {
-            let mut options = std::fs::OpenOptions::new();
+            // Who only reads makes nothing, and may follow links: settings are often behind one.
+            let mut options = match mode {
+                OpenMode::Read => std::fs::OpenOptions::new(),
+                _ => private::options(),
+            };
             options.read(true);
             match mode {
                 OpenMode::Read => {}
@@ -169,7 +173,7 @@ impl Driver for RealDriver {
                     options.write(true).create(true).truncate(true);
                 }
             }
-            let file = options.open(path)?;
+            let file = private::open(&options, &path)?;
             Ok(File::new(RealFile::new(file)))
         };
         std::future::ready(open()).boxed_local()
@@ -192,7 +196,7 @@ impl Driver for RealDriver {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(path)
+        private::create_dir_all(path)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -209,17 +213,17 @@ impl Driver for RealDriver {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Lock> {
-        let mut options = std::fs::OpenOptions::new();
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        locked(file)
+        let mut options = private::options();
+        options.write(true).create(true).truncate(false);
+        locked(private::open(&options, path)?)
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<Lock> {
         locked(std::fs::File::open(path)?)
+    }
+
+    fn close_to_others(&self, path: &Path) -> io::Result<bool> {
+        private::close_dir(path)
     }
 
     fn space(&self, path: &Path) -> io::Result<SpaceReport> {
