@@ -37,7 +37,7 @@ pub trait Driver {
     fn now(&self) -> Mono;
     /// Wall clock; may jump.
     fn wall(&self) -> Wall;
-    /// 64 random bits.
+    /// See [`Env::random`].
     fn random(&self) -> u64;
     /// See [`Env::boot`].
     fn boot(&self) -> u64 {
@@ -144,7 +144,8 @@ impl Env {
         self.0.wall()
     }
 
-    /// 64 random bits.
+    /// 64 random bits. On a real machine they are the operating system's: keys are made of them, and who was told some
+    /// (as verifiers, numbers of processes) can guess no others.
     pub fn random(&self) -> u64 {
         self.0.random()
     }
