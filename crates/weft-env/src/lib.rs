@@ -13,6 +13,7 @@ mod address;
 mod file;
 mod http;
 mod lost_lines;
+pub mod private;
 pub mod real;
 mod stream;
 mod time;
@@ -38,7 +39,7 @@ pub trait Driver {
     fn now(&self) -> Mono;
     /// Wall clock; may jump.
     fn wall(&self) -> Wall;
-    /// 64 random bits.
+    /// See [`Env::random`].
     fn random(&self) -> u64;
     /// See [`Env::boot`].
     fn boot(&self) -> u64 {
@@ -64,6 +65,10 @@ pub trait Driver {
     ) -> LocalBoxFuture<'static, io::Result<File>>;
     /// Names in a directory, sorted.
     fn read_dir(&self, path: &Path) -> io::Result<Vec<DirItem>>;
+    /// See [`Env::close_to_others`]. Where there are no others nothing is to be done.
+    fn close_to_others(&self, _path: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
     /// Makes a directory and its parents; no error if it is there.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Removes a file.
@@ -141,7 +146,8 @@ impl Env {
         self.0.wall()
     }
 
-    /// 64 random bits.
+    /// 64 random bits. On a real machine they are the operating system's: keys are made of them, and who was told some
+    /// (as verifiers, numbers of processes) can guess no others.
     pub fn random(&self) -> u64 {
         self.0.random()
     }
@@ -253,7 +259,21 @@ impl Env {
         self.0.read_dir(path)
     }
 
-    /// Makes a directory and its parents; no error if it is there.
+    /// Takes from other users of this machine what they may have of a directory that is there, and so of all below it: an
+    /// earlier version, or who made it, may have left it open. Where that cannot be done, it is said how to.
+    pub fn close_to_others(&self, path: &Path) {
+        let dir = path.display();
+        match self.0.close_to_others(path) {
+            Ok(true) => {
+                tracing::info!(%dir, "other users of this machine could read here: they cannot any more");
+            }
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%dir, %error,
+                "other users of this machine may be able to read here: say `chmod 700` as the directory's owner"),
+        }
+    }
+
+    /// Makes a directory and its parents, for this user alone; no error if it is there.
     ///
     /// # Errors
     /// As the operating system's.

@@ -2,12 +2,12 @@
 
 use crate::{
     DirItem, Driver, Env, File, FileDriver, Listener, ListenerDriver, Lock, Mono, OpenMode,
-    SpaceReport, Stream, StreamDriver, TaskDriver, Wall,
+    SpaceReport, Stream, StreamDriver, TaskDriver, Wall, private,
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -43,28 +43,51 @@ pub fn run<F: Future>(main: impl FnOnce(Env) -> F) -> io::Result<F::Output> {
 
 struct RealDriver {
     origin: Instant,
-    random: Cell<[u64; 4]>,
+    random: RefCell<Drawn>,
 }
 
 impl RealDriver {
     #[allow(clippy::disallowed_methods)]
     fn new() -> io::Result<RealDriver> {
-        let mut seed = [0u8; 32];
-        // SAFETY: the buffer is valid for writes of its length.
-        let got = unsafe { libc::getrandom(seed.as_mut_ptr().cast(), seed.len(), 0) };
-        if got != seed.len() as isize {
-            return Err(io::Error::last_os_error());
-        }
-        let word = |at: usize| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&seed[at..at + 8]);
-            u64::from_le_bytes(bytes)
-        };
-        let random = Cell::new([word(0), word(8), word(16), word(24) | 1]);
+        let mut random = Drawn::default();
+        random.draw()?;
         Ok(RealDriver {
             origin: Instant::now(),
-            random,
+            random: RefCell::new(random),
         })
+    }
+}
+
+/// Words drawn at a time: so many bytes the kernel gives whole and at once, always, when it has given some before.
+const WORDS: usize = 32;
+
+/// Random words of the operating system. Keys and verifiers are made of them, and some of them are told to others: who
+/// knows all that were used knows nothing of the next.
+#[derive(Default)]
+struct Drawn {
+    words: [u64; WORDS],
+    left: usize,
+}
+
+impl Drawn {
+    fn draw(&mut self) -> io::Result<()> {
+        let bytes = size_of_val(&self.words);
+        // SAFETY: the words are valid for writes of their length, and any bytes are words.
+        let got = unsafe { libc::getrandom(self.words.as_mut_ptr().cast(), bytes, 0) };
+        if got != bytes as isize {
+            return Err(io::Error::last_os_error());
+        }
+        self.left = WORDS;
+        Ok(())
+    }
+
+    fn next(&mut self) -> io::Result<u64> {
+        if self.left == 0 {
+            self.draw()?;
+        }
+        self.left -= 1;
+        // Not left behind in memory.
+        Ok(std::mem::take(&mut self.words[self.left]))
     }
 }
 
@@ -94,19 +117,16 @@ impl Driver for RealDriver {
         })
     }
 
-    /// xoshiro256++ (Blackman and Vigna, 2019), seeded by the operating system.
     fn random(&self) -> u64 {
-        let mut s = self.random.get();
-        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
-        let t = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= t;
-        s[3] = s[3].rotate_left(45);
-        self.random.set(s);
-        result
+        match self.random.borrow_mut().next() {
+            Ok(word) => word,
+            Err(error) => {
+                // The kernel has given some at the start, and does not take that back. A server that went on would have
+                // guessable keys.
+                tracing::error!(%error, "the operating system gives no random bytes any more");
+                std::process::abort()
+            }
+        }
     }
 
     fn boot(&self) -> u64 {
@@ -155,7 +175,11 @@ impl Driver for RealDriver {
 
     fn open(&self, path: PathBuf, mode: OpenMode) -> LocalBoxFuture<'static, io::Result<File>> {
         let open = move || {
-            let mut options = std::fs::OpenOptions::new();
+            // Who only reads makes nothing, and may follow links: settings are often behind one.
+            let mut options = match mode {
+                OpenMode::Read => std::fs::OpenOptions::new(),
+                _ => private::options(),
+            };
             options.read(true);
             match mode {
                 OpenMode::Read => {}
@@ -169,7 +193,7 @@ impl Driver for RealDriver {
                     options.write(true).create(true).truncate(true);
                 }
             }
-            let file = options.open(path)?;
+            let file = private::open(&options, &path)?;
             Ok(File::new(RealFile::new(file)))
         };
         std::future::ready(open()).boxed_local()
@@ -192,7 +216,7 @@ impl Driver for RealDriver {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(path)
+        private::create_dir_all(path)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -209,17 +233,17 @@ impl Driver for RealDriver {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Lock> {
-        let mut options = std::fs::OpenOptions::new();
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        locked(file)
+        let mut options = private::options();
+        options.write(true).create(true).truncate(false);
+        locked(private::open(&options, path)?)
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<Lock> {
         locked(std::fs::File::open(path)?)
+    }
+
+    fn close_to_others(&self, path: &Path) -> io::Result<bool> {
+        private::close_dir(path)
     }
 
     fn space(&self, path: &Path) -> io::Result<SpaceReport> {
@@ -505,6 +529,18 @@ impl AsyncWrite for RealStream {
 )]
 mod tests {
     use super::*;
+
+    #[test]
+    fn random_words_are_drawn_anew_and_not_kept() {
+        let mut drawn = Drawn::default();
+        let words: std::collections::BTreeSet<u64> =
+            (0..10 * WORDS).map(|_| drawn.next().unwrap()).collect();
+        assert_eq!(words.len(), 10 * WORDS);
+        assert_eq!(
+            drawn.words, [0; WORDS],
+            "what was used is not there any more"
+        );
+    }
 
     #[tokio::test]
     async fn tcp_sends_again_within_a_second_where_the_kernel_can_be_told() {

@@ -16,19 +16,29 @@ pub struct Collected {
     pub(crate) is_intact: bool,
 }
 
+/// A part of a journal that is being fetched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Fetching {
+    from: MemberId,
+    /// What is asked for follows this batch.
+    after: Sn,
+    /// The last one.
+    last: Sn,
+    since: Now,
+}
+
 /// One that has the epoch and looks for the greatest journal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Candidate {
     pub(crate) collected: BTreeMap<MemberId, Collected>,
-    /// Whose journal is being fetched: from after which batch, up to which.
-    fetching: Option<(MemberId, Sn, Sn)>,
+    fetching: Option<Fetching>,
     pub(crate) beats: Beats,
 }
 
 impl Candidate {
     pub(crate) fn lost(&mut self, member: MemberId) {
         self.collected.remove(&member);
-        self.fetching = self.fetching.filter(|(from, _, _)| *from != member);
+        self.fetching.take_if(|fetching| fetching.from == member);
     }
 }
 
@@ -62,7 +72,6 @@ impl Engine {
 
     /// It has the epoch that it asked for, as the record says.
     pub(crate) fn elected(&mut self, now: Now) {
-        self.floor = self.record.epoch;
         self.give_up();
         self.told = Sn(0);
         self.wants_image = None;
@@ -72,11 +81,17 @@ impl Engine {
             fetching: None,
             beats: Beats::begin(now),
         });
-        let epoch = self.floor;
+        let epoch = self.floor();
         self.send_all(&Message::Collect { epoch });
     }
 
     pub(crate) fn on_collected(&mut self, now: Now, from: MemberId, collected: Collected) {
+        // The record says how far epochs go. In a candidate's own nothing has been written yet.
+        let is_to_begin = matches!(self.part, Part::Candidate(_));
+        let last_epoch = collected.shape.rank().0;
+        if last_epoch > self.floor() || is_to_begin && last_epoch == self.floor() {
+            return self.refuse(from, "it has batches of an epoch that has not begun");
+        }
         match &mut self.part {
             Part::Candidate(candidate) => {
                 candidate.collected.insert(from, collected);
@@ -92,6 +107,7 @@ impl Engine {
     /// Looks whether enough has been collected.
     pub(crate) fn pursue(&mut self, now: Now) {
         self.beat(now);
+        self.give_up_fetching(now);
         let Part::Candidate(candidate) = &mut self.part else {
             return;
         };
@@ -119,9 +135,15 @@ impl Engine {
         let common = self.shape.common(&collected.shape);
         match common.filter(|common| *common >= self.committed) {
             Some(after) => {
-                let last = collected.shape.last().min(Sn(after.0 + self.terms.window));
-                candidate.fetching = Some((from, after, last));
-                let epoch = self.floor;
+                let window = after.0.saturating_add(self.terms.window);
+                let last = collected.shape.last().min(Sn(window));
+                candidate.fetching = Some(Fetching {
+                    from,
+                    after,
+                    last,
+                    since: now,
+                });
+                let epoch = self.floor();
                 self.send(from, Message::Fetch { epoch, after, last });
             }
             None => {
@@ -137,27 +159,48 @@ impl Engine {
         }
     }
 
+    /// What does not come may not be there: that member's word is worth no more than another's. Who else is there to
+    /// elect this one does so without it.
+    fn give_up_fetching(&mut self, now: Now) {
+        let Part::Candidate(candidate) = &mut self.part else {
+            return;
+        };
+        let limit = self.terms.drop_after;
+        let is_late = |fetching: &mut Fetching| now.saturating_sub(fetching.since) > limit;
+        if let Some(late) = candidate.fetching.take_if(is_late) {
+            self.collect_anew(late.from);
+        }
+    }
+
+    /// It does not give what it said it had: it says anew what it has.
+    fn collect_anew(&mut self, from: MemberId) {
+        if let Part::Candidate(candidate) = &mut self.part {
+            candidate.collected.remove(&from);
+            let epoch = self.floor();
+            self.send(from, Message::Collect { epoch });
+        }
+    }
+
     pub(crate) fn on_fetched(&mut self, from: MemberId, batches: Option<Shape>) {
         let Part::Candidate(candidate) = &mut self.part else {
             return;
         };
-        let asked = candidate.fetching.take_if(|(of, _, _)| *of == from);
-        let Some((_, after, last)) = asked else {
+        let asked = candidate.fetching.take_if(|it| it.from == from);
+        let Some(Fetching { after, last, .. }) = asked else {
             return;
         };
-        match batches {
-            // Some of them, as many as went into a message: the rest is asked for next.
-            Some(batches)
-                if batches.base() == after && batches.last() > after && batches.last() <= last =>
-            {
-                self.take(batches)
-            }
-            _ => {
-                // It has removed them meanwhile: it says anew what it has.
-                candidate.collected.remove(&from);
-                let epoch = self.floor;
-                self.send(from, Message::Collect { epoch });
-            }
+        // Some of them, as many as went into a message: the rest is asked for next.
+        let said = candidate.collected.get(&from);
+        let is_asked_for = |batches: &Shape| {
+            let is_in_order =
+                batches.base() == after && batches.last() > after && batches.last() <= last;
+            let said = said.and_then(|said| said.shape.slice(after, batches.last()));
+            is_in_order && said.as_ref() == Some(batches)
+        };
+        match batches.filter(is_asked_for) {
+            Some(batches) => self.take(batches),
+            // It has removed them meanwhile.
+            None => self.collect_anew(from),
         }
     }
 
@@ -166,18 +209,19 @@ impl Engine {
         let Part::Candidate(candidate) = std::mem::replace(&mut self.part, Part::Follower) else {
             return;
         };
-        // Of those that may vote, and others: more is waited for than need be, but seldom.
         let collected = candidate.collected.iter();
         let promises = collected
             .map(|(member, collected)| (*member, collected.promised_until))
             .collect();
+        let electors = self.record.clone();
+        let inherited = self.shape.last();
         self.part = Part::Active(Reign::begin(
             now,
-            promises,
-            self.shape.last(),
+            (electors, promises),
+            inherited,
             candidate.beats,
         ));
-        self.out(Output::Lead(self.floor, self.shape.last()));
+        self.out(Output::Lead(self.floor(), self.shape.last()));
         for (member, collected) in candidate.collected {
             self.meet(now, member, &collected);
         }

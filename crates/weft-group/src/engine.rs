@@ -203,8 +203,11 @@ pub enum Output {
     /// What the active has left begins after this batch: an image is to be taken, of any member, as long as
     /// [`Engine::wants_image`] says so.
     Restore(Sn),
-    /// The coordinator's record is not the one that this member knows.
+    /// The coordinator's record may not be the one that this member knows: another one says so. It is asked for as
+    /// often as there is reason to, so whoever does this reads the record no more often than it can bear.
     Look,
+    /// A member says what cannot be so, for this reason: nothing of that was done. Its connection is to be closed.
+    Refuse(MemberId, &'static str),
     /// The active has another batch than the one that was committed here after this one. An operator has forced
     /// it to lead, and what it did not have is lost: a member that is started again has forgotten that it was
     /// committed.
@@ -238,9 +241,11 @@ pub enum Part {
 pub struct Engine {
     pub(crate) me: MemberId,
     pub(crate) terms: Terms,
+    /// What the coordinator said last. Nothing of lower epochs is taken, and of higher ones nothing either: what
+    /// another member says of epochs is only a reason to look there.
     pub(crate) record: Record,
-    /// The highest epoch that it knows: nothing of lower ones is taken.
-    pub(crate) floor: Epoch,
+    /// Who says that it has a later epoch, and which: it is met when the record says so, too.
+    claims: BTreeMap<MemberId, Epoch>,
     /// The journal, with what is being written.
     pub(crate) shape: Shape,
     pub(crate) durable: Sn,
@@ -257,7 +262,7 @@ pub struct Engine {
     pub(crate) is_intact: bool,
     /// Its process is about to end.
     pub(crate) is_leaving: bool,
-    /// Whose the floor's epoch is, if it has been heard of and not lost since.
+    /// The record's active, if it has been heard of and not lost since.
     pub(crate) following: Option<MemberId>,
     /// It has lost the active, or never had one: others are asked at once.
     pub(crate) has_lost: bool,
@@ -297,7 +302,7 @@ impl Engine {
         Engine {
             me,
             terms,
-            floor: record.epoch,
+            claims: BTreeMap::new(),
             durable: shape.last(),
             committed: shape.base(),
             matched: shape.base(),
@@ -358,9 +363,9 @@ impl Engine {
         self.is_intact
     }
 
-    /// The highest epoch that it knows.
+    /// The highest epoch that it knows: the coordinator's, as it was told last.
     pub fn floor(&self) -> Epoch {
-        self.floor
+        self.record.epoch
     }
 
     /// Whether there is a connection to a member.
@@ -502,13 +507,14 @@ impl Engine {
     fn on_connected(&mut self, member: MemberId) {
         self.connected.insert(member);
         if matches!(self.part, Part::Candidate(_) | Part::Active(_)) {
-            let epoch = self.floor;
+            let epoch = self.floor();
             self.send(member, Message::Collect { epoch });
         }
     }
 
     fn on_lost(&mut self, member: MemberId) {
         self.connected.remove(&member);
+        self.claims.remove(&member);
         self.lose(member);
         match &mut self.part {
             Part::Follower | Part::Claiming => {}
@@ -542,10 +548,8 @@ impl Engine {
         }
     }
 
-    /// There is a later reign than any that it knows of, of another's.
-    pub(crate) fn raise(&mut self, now: Now, epoch: Epoch) {
-        debug_assert!(epoch > self.floor, "floors rise");
-        self.floor = epoch;
+    /// There is a later reign than any that it knew of, of another's.
+    fn fall_behind(&mut self, now: Now) {
         self.give_up();
         self.matched = self.shape.base();
         self.told = Sn(0);
@@ -558,16 +562,28 @@ impl Engine {
     }
 
     fn on_record(&mut self, now: Now, record: Record) {
-        if record.epoch > self.floor {
-            // (One that its process had before it was started it knew from the start.)
-            if record.active == self.me {
-                self.record = record;
-                return self.elected(now);
-            }
-            self.raise(now, record.epoch);
+        let was = self.floor();
+        if record.epoch < was {
+            return;
         }
-        if record.epoch >= self.record.epoch {
-            self.record = record;
+        self.record = record;
+        if self.floor() == was {
+            return;
+        }
+        let active = self.record.active;
+        let claimed = self.claims.remove(&active);
+        let is_later = |epoch: &Epoch| *epoch > self.record.epoch;
+        self.claims.retain(|_, epoch| is_later(epoch));
+        // (A reign that its process had before it was started it knew from the start.)
+        if active == self.me {
+            return self.elected(now);
+        }
+        self.fall_behind(now);
+        if claimed == Some(self.floor()) {
+            // It has said so already, and what it said was not heeded: it is told where this member is.
+            self.on_collect(now, active, self.floor());
+        } else if let Some(epoch) = claimed.filter(|epoch| *epoch > self.floor()) {
+            self.claims.insert(active, epoch);
         }
     }
 
@@ -581,6 +597,35 @@ impl Engine {
         self.on_record(now, record);
     }
 
+    /// Notes that a member says that it has a later epoch, and has the coordinator asked whether that is so.
+    pub(crate) fn on_claim(&mut self, from: MemberId, epoch: Epoch) {
+        self.claims.insert(from, epoch);
+        self.out(Output::Look);
+    }
+
+    /// What only the active says comes from it. Otherwise it is refused.
+    pub(crate) fn is_of_active(&mut self, from: MemberId) -> bool {
+        let is_active = from == self.record.active;
+        if !is_active {
+            self.refuse(
+                from,
+                "it speaks as the active, which another one is by the coordinator's record",
+            );
+        }
+        is_active
+    }
+
+    pub(crate) fn refuse(&mut self, from: MemberId, why: &'static str) {
+        self.out(Output::Refuse(from, why));
+    }
+
+    fn on_collect(&mut self, now: Now, from: MemberId, epoch: Epoch) {
+        if self.follows(now, from, epoch) {
+            let collected = self.collected(now, from);
+            self.send(from, collected);
+        }
+    }
+
     /// Asks the coordinator, which has nothing else of this member to do.
     pub(crate) fn ask(&mut self, to: Record) {
         debug_assert!(self.asked.is_none(), "one thing at a time");
@@ -591,7 +636,7 @@ impl Engine {
 
     pub(crate) fn collected(&self, now: Now, asked_by: MemberId) -> Message {
         Message::Collected {
-            epoch: self.floor,
+            epoch: self.floor(),
             shape: self.shape.clone(),
             durable: self.durable,
             promised: self.promised_to_others(now, asked_by),
@@ -610,24 +655,19 @@ impl Engine {
             Message::HearsAnswer { hears, lacks } => {
                 self.on_hears_answer(now, from, hears, lacks);
             }
+            // Whether that is so the coordinator knows.
             Message::Newer { epoch } => {
-                if epoch > self.floor {
-                    self.raise(now, epoch);
+                if epoch > self.floor() {
                     self.out(Output::Look);
                 }
             }
             Message::Withdrawn { epoch } => {
-                if epoch == self.floor {
+                if epoch == self.floor() && self.is_of_active(from) {
                     self.promised.remove(&from);
                     self.lose(from);
                 }
             }
-            Message::Collect { epoch } => {
-                if self.follows(now, from, epoch) {
-                    let collected = self.collected(now, from);
-                    self.send(from, collected);
-                }
-            }
+            Message::Collect { epoch } => self.on_collect(now, from, epoch),
             Message::Beat {
                 epoch,
                 at,
@@ -668,7 +708,7 @@ impl Engine {
                 promised,
                 is_intact,
             } => {
-                if epoch == self.floor {
+                if epoch == self.floor() {
                     let promised_until = now + promised;
                     let collected = Collected {
                         shape,
@@ -680,18 +720,18 @@ impl Engine {
                 }
             }
             Message::Fetched { epoch, batches } => {
-                if epoch == self.floor {
+                if epoch == self.floor() {
                     self.on_fetched(from, batches);
                 }
             }
             Message::BeatAnswer { epoch, at } => {
-                if epoch == self.floor {
+                if epoch == self.floor() {
                     self.on_beat_answer(now, from, at);
                 }
             }
             Message::Appended { epoch, durable } => {
-                if epoch == self.floor {
-                    self.on_appended(now, from, durable);
+                if epoch == self.floor() {
+                    self.on_appended(now, from, durable)
                 }
             }
         }

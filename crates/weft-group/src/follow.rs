@@ -7,15 +7,20 @@ use std::time::Duration;
 use weft_types::{Epoch, Sn};
 
 impl Engine {
-    /// Whoever sends with this epoch has it. False: there is a later one, which it is told.
+    /// Whoever sends with the record's epoch, and has it. False: it is told that there is a later one; or it says that
+    /// there is, which only the coordinator knows.
     pub(crate) fn follows(&mut self, now: Now, from: MemberId, epoch: Epoch) -> bool {
-        if epoch < self.floor {
-            let epoch = self.floor;
+        if epoch < self.floor() {
+            let epoch = self.floor();
             self.send(from, Message::Newer { epoch });
             return false;
         }
-        if epoch > self.floor {
-            self.raise(now, epoch);
+        if epoch > self.floor() {
+            self.on_claim(from, epoch);
+            return false;
+        }
+        if !self.is_of_active(from) {
+            return false;
         }
         if self.following == Some(from) {
             let late = now.saturating_sub(self.heard + self.terms.beat);
@@ -56,6 +61,9 @@ impl Engine {
     }
 
     pub(crate) fn on_append(&mut self, now: Now, from: MemberId, batches: Shape, committed: Sn) {
+        if batches.rank().0 > self.floor() {
+            return self.refuse(from, "it sends batches of a later epoch than its own");
+        }
         let known = self.shape.common(&batches);
         if let Some(known) = known.filter(|known| *known < self.committed.min(batches.last())) {
             self.out(Output::Contradicted(known));
@@ -85,7 +93,7 @@ impl Engine {
     /// Tells the active what is on the disk of what it sent.
     pub(crate) fn tell_durable(&mut self) {
         if let Some(active) = self.following {
-            let (epoch, durable) = (self.floor, self.durable.min(self.matched));
+            let (epoch, durable) = (self.floor(), self.durable.min(self.matched));
             self.send(active, Message::Appended { epoch, durable });
         }
     }
@@ -94,13 +102,14 @@ impl Engine {
     /// far that is when it has committed something itself: all that earlier ones have is before that.
     pub(crate) fn regain(&mut self) {
         let has_all = self.durable.min(self.matched) >= self.told;
-        if has_all && self.shape.epoch_at(self.told) == Some(self.floor) {
+        if has_all && self.shape.epoch_at(self.told) == Some(self.floor()) {
             self.is_intact = true;
         }
     }
 
     fn learn_committed(&mut self, committed: Sn) {
-        self.told = self.told.max(committed);
+        // An active's word never falls, and comes in order: a false one lasts until the next.
+        self.told = committed;
         self.regain();
         let known = committed.min(self.matched);
         if known > self.committed {

@@ -45,6 +45,8 @@ pub struct Reign {
     peers: BTreeMap<MemberId, Peer>,
     /// The journal that it began with ends there.
     inherited: Sn,
+    /// Who counted when it was elected.
+    electors: Record,
     /// Until when those that elected it may have promised something to an earlier active.
     promises: BTreeMap<MemberId, Now>,
     began: Now,
@@ -64,13 +66,14 @@ impl Peer {
 impl Reign {
     pub(crate) fn begin(
         now: Now,
-        promises: BTreeMap<MemberId, Now>,
+        (electors, promises): (Record, BTreeMap<MemberId, Now>),
         inherited: Sn,
         beats: Beats,
     ) -> Reign {
         Reign {
             peers: BTreeMap::new(),
             inherited,
+            electors,
             promises,
             began: now,
             dismissed: BTreeSet::new(),
@@ -111,11 +114,25 @@ impl Reign {
 }
 
 impl Engine {
-    /// From when on an active may answer: when what it and others have promised earlier ones is over. (It is
-    /// over at once where it is known that an earlier one's process has ended.)
+    /// From when on an active may answer: when what it has promised earlier ones is over, and what others have, as
+    /// many as make an election quorum with it. (It is over at once where it is known that an earlier one's process has
+    /// ended.) What one of more than these says is not waited for, and whatever it says: it cannot hold up the others.
     fn serves_from(&self, reign: &Reign) -> Now {
-        let all = reign.promises.values().chain(self.promised.values());
-        all.copied().max().unwrap_or_default()
+        let own = self.promised.values().copied().max().unwrap_or_default();
+        let is_elector = reign.electors.voters.contains(&self.me);
+        let needed = reign.electors.election_quorum() - usize::from(is_elector);
+        let is_voter = |member: &MemberId| reign.electors.voters.contains(member);
+        let promises = reign.promises.iter();
+        let mut others: Vec<Now> = promises
+            .filter(|(member, _)| is_voter(member))
+            .map(|(_, until)| *until)
+            .collect();
+        others.sort_unstable();
+        let others = needed.checked_sub(1).map(|last| {
+            // Fewer have not elected it.
+            others.get(last).copied().unwrap_or(Now::MAX)
+        });
+        own.max(others.unwrap_or_default())
     }
 
     /// When an active has something to do.
@@ -152,7 +169,7 @@ impl Engine {
         let asked = self.asked.iter();
         [&self.record]
             .into_iter()
-            .chain(asked.filter(|to| to.epoch == self.floor))
+            .chain(asked.filter(|to| to.epoch == self.floor()))
     }
 
     /// What is on a member's disk of this reign's journal.
@@ -174,7 +191,7 @@ impl Engine {
         let peer = reign.peers.entry(member).or_default();
         peer.has_ended = false;
         peer.sent = common;
-        let epoch = self.floor;
+        let epoch = self.record.epoch;
         let message = match (common, greeting) {
             (Some(common), Some(batches)) => {
                 peer.durable = collected.durable.min(common);
@@ -196,6 +213,9 @@ impl Engine {
     }
 
     pub(crate) fn on_beat_answer(&mut self, now: Now, from: MemberId, at: Now) {
+        if at > now {
+            return self.refuse(from, "it answers a beat that has not been sent");
+        }
         if let Part::Active(reign) = &mut self.part {
             let peer = reign.peers.entry(from).or_default();
             peer.promised = peer.promised.max(Some(at));
@@ -206,6 +226,9 @@ impl Engine {
     }
 
     pub(crate) fn on_appended(&mut self, now: Now, from: MemberId, durable: Sn) {
+        if matches!(self.part, Part::Active(_)) && durable > self.shape.last() {
+            return self.refuse(from, "it has on its disk what has not been written yet");
+        }
         if let Part::Active(reign) = &mut self.part
             && let Some(peer) = reign.peers.get_mut(&from)
         {
@@ -224,7 +247,7 @@ impl Engine {
         if let Part::Active(_) = self.part {
             let (before, after) = self.shape.rank();
             let mut batch = Shape::after(before, after);
-            batch.extend(self.floor, Sn(after.0 + 1));
+            batch.extend(self.floor(), Sn(after.0 + 1));
             self.take(batch);
         }
     }
@@ -235,7 +258,7 @@ impl Engine {
             self.out(Output::StepDown);
         }
         if let Part::Active(_) | Part::Candidate(_) = was {
-            let epoch = self.floor;
+            let epoch = self.floor();
             self.send_all(&Message::Withdrawn { epoch });
         }
         self.is_leaving = true;
@@ -272,7 +295,7 @@ impl Engine {
         };
         if now >= beats.next {
             beats.next = now + self.terms.beat;
-            let (epoch, committed) = (self.floor, self.committed);
+            let (epoch, committed) = (self.floor(), self.committed);
             let late = self.steadiness.own(&self.terms, now);
             self.send_all(&Message::Beat {
                 epoch,
@@ -328,12 +351,12 @@ impl Engine {
             let Some(batches) = self.shape.slice(sent, last) else {
                 // It was removed while that member was away: an image holds it.
                 peer.sent = None;
-                let (epoch, base) = (self.floor, self.shape.base());
+                let (epoch, base) = (self.record.epoch, self.shape.base());
                 messages.push((*member, Message::Behind { epoch, base }));
                 continue;
             };
             let append = Message::Append {
-                epoch: self.floor,
+                epoch: self.record.epoch,
                 batches,
                 committed: self.committed,
             };

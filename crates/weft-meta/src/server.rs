@@ -156,6 +156,8 @@ async fn begin(
     });
     let address = listen(&host).await?;
     let member = host.begin_life(&address).await?;
+    // Now it is known that the directory is this member's.
+    env.close_to_others(&host.settings.dir);
     if member.is_alone() && member.is_intact() {
         member.serving().await;
     }

@@ -108,6 +108,8 @@ impl Directory {
                 identity
             }
         };
+        // Now it is known that it is this one.
+        self.env.close_to_others(&self.path);
         Store::of(self.env, &self.path, identity, lock).await
     }
 }

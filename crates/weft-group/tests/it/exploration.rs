@@ -1,6 +1,6 @@
 //! All orders of events, to a bounded number of faults and steps, of three real members and a
 //! coordinator: messages, disks, crashes, cuts, hangs, late answers of the coordinator, images that take the place of
-//! what journals have forgotten.
+//! what journals have forgotten; and a few words in a member's name that it has not said, with numbers beyond all bounds.
 //!
 //! Hold in every state (design.md, section 5): what was committed stays committed, and is in the journal of
 //! every later active; members that commit the same sn commit the same batch; an active that may answer
@@ -78,6 +78,8 @@ struct Budget {
     /// Images that are written, and what precedes them removed from the journal.
     images: u32,
     batches: u32,
+    /// Messages that another one sends in a member's name.
+    lies: u32,
     time: u32,
 }
 
@@ -95,6 +97,8 @@ struct World {
     committed: Vec<Epoch>,
     /// The last epoch in which something was committed.
     reign: Epoch,
+    /// Nobody has said anything in another's name.
+    is_honest: bool,
     left: Budget,
 }
 
@@ -120,6 +124,142 @@ enum Event {
     Image(u32),
     /// The image of another one has come.
     Restore(u32, u32),
+    /// To the second one comes a lie in the name of the first.
+    Lie(u32, u32, Lie),
+}
+
+/// What is said in a member's name that it has not said: each number is beyond what can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    Newer(u64),
+    Collect(u64),
+    Beat(u64),
+    Behind(u64),
+    Withdrawn(u64),
+    /// The same, with the epoch as it is: but the sender is not the active.
+    BeatOfFollower,
+    AppendOfFollower,
+    WithdrawnOfFollower,
+    BehindOfFollower,
+    BeatAnswer,
+    Appended,
+    /// A journal that ends in an epoch to come.
+    CollectedEpoch,
+    /// One that ends far after all others, in an epoch that has been.
+    CollectedSn,
+    Promised,
+    Hears,
+    HearsNot,
+}
+
+/// Epochs beyond any that will be.
+const FAR: [u64; 2] = [1 << 60, u64::MAX];
+
+impl Lie {
+    fn all() -> impl Iterator<Item = Lie> {
+        let far = [
+            Lie::Newer,
+            Lie::Collect,
+            Lie::Beat,
+            Lie::Behind,
+            Lie::Withdrawn,
+        ];
+        let far = far.into_iter().flat_map(|lie| FAR.map(lie));
+        far.chain([
+            Lie::BeatOfFollower,
+            Lie::AppendOfFollower,
+            Lie::WithdrawnOfFollower,
+            Lie::BehindOfFollower,
+            Lie::BeatAnswer,
+            Lie::Appended,
+            Lie::CollectedEpoch,
+            Lie::CollectedSn,
+            Lie::Promised,
+            Lie::Hears,
+            Lie::HearsNot,
+        ])
+    }
+
+    /// As one says it to a member that is in this epoch.
+    fn message(self, epoch: Epoch, now: Now) -> Message {
+        let far = Sn(1 << 60);
+        let beat = |epoch| Message::Beat {
+            epoch,
+            at: now,
+            committed: far,
+            late: Duration::MAX,
+            lease: Duration::from_millis(200),
+        };
+        let collected = |shape: Shape, promised| Message::Collected {
+            epoch,
+            durable: shape.last(),
+            shape,
+            promised,
+            is_intact: true,
+        };
+        let journal = |epoch: Epoch, last| {
+            let mut shape = Shape::default();
+            shape.extend(epoch, last);
+            shape
+        };
+        match self {
+            Lie::Newer(epoch) => Message::Newer {
+                epoch: Epoch(epoch),
+            },
+            Lie::Collect(epoch) => Message::Collect {
+                epoch: Epoch(epoch),
+            },
+            Lie::Beat(epoch) => beat(Epoch(epoch)),
+            Lie::Behind(epoch) => Message::Behind {
+                epoch: Epoch(epoch),
+                base: far,
+            },
+            Lie::Withdrawn(epoch) => Message::Withdrawn {
+                epoch: Epoch(epoch),
+            },
+            Lie::BeatOfFollower => beat(epoch),
+            Lie::AppendOfFollower => Message::Append {
+                epoch,
+                batches: journal(Epoch(u64::MAX), Sn(1)),
+                committed: far,
+            },
+            Lie::WithdrawnOfFollower => Message::Withdrawn { epoch },
+            Lie::BehindOfFollower => Message::Behind { epoch, base: far },
+            Lie::BeatAnswer => Message::BeatAnswer {
+                epoch,
+                at: Duration::MAX,
+            },
+            Lie::Appended => Message::Appended {
+                epoch,
+                durable: Sn(u64::MAX),
+            },
+            Lie::CollectedEpoch => collected(journal(Epoch(1 << 60), Sn(9)), Duration::ZERO),
+            Lie::CollectedSn => {
+                let before = Epoch(epoch.0.saturating_sub(1));
+                collected(journal(before, Sn(u64::MAX)), Duration::ZERO)
+            }
+            Lie::Promised => collected(Shape::default(), Duration::from_secs(1)),
+            Lie::Hears => Message::HearsAnswer {
+                hears: true,
+                lacks: false,
+            },
+            Lie::HearsNot => Message::HearsAnswer {
+                hears: false,
+                lacks: false,
+            },
+        }
+    }
+
+    /// Who says so would have to be the active: that one may say it.
+    fn is_of_active(self) -> bool {
+        matches!(
+            self,
+            Lie::BeatOfFollower
+                | Lie::AppendOfFollower
+                | Lie::WithdrawnOfFollower
+                | Lie::BehindOfFollower
+        )
+    }
 }
 
 impl Event {
@@ -137,6 +277,7 @@ impl Event {
                 | Event::Wake(_)
                 | Event::Image(_)
                 | Event::Restore(..)
+                | Event::Lie(..)
         )
     }
 }
@@ -187,6 +328,7 @@ impl World {
             ended: BTreeSet::new(),
             committed: Vec::new(),
             reign: Epoch(0),
+            is_honest: true,
             left,
         }
     }
@@ -223,6 +365,15 @@ impl World {
             if !link.is_empty() && self.is_awake(*to) {
                 events.push(Event::Deliver(*from, *to));
             }
+        }
+        if self.left.lies > 0 {
+            let to = self.links.keys().filter(|(_, to)| self.is_awake(*to));
+            events.extend(to.flat_map(|(from, to)| {
+                let engine = self.nodes[*to as usize].engine.as_ref().unwrap();
+                let is_active = engine.record().active == MemberId(*from);
+                let all = Lie::all().filter(move |lie| !(is_active && lie.is_of_active()));
+                all.map(|lie| Event::Lie(*from, *to, lie))
+            }));
         }
         let ended = self.ended.iter().filter(|(to, _)| self.is_awake(*to));
         events.extend(ended.map(|(to, of)| Event::Ended(*to, *of)));
@@ -323,6 +474,13 @@ impl World {
                     }
                 }
             }
+            Event::Lie(from, to, lie) => {
+                self.left.lies -= 1;
+                self.is_honest = false;
+                let epoch = self.nodes[to as usize].engine.as_ref().unwrap().floor();
+                let message = lie.message(epoch, self.now);
+                self.tell(to, Input::Message(MemberId(from), message))
+            }
             Event::Written(member) => {
                 let node = self.node(member);
                 let (number, batches) = node.writing.pop_front().unwrap();
@@ -364,11 +522,7 @@ impl World {
             }
             Event::Cut(one, other) => {
                 self.left.cuts -= 1;
-                for link in [(one, other), (other, one)] {
-                    if let Some(items) = self.links.get_mut(&link) {
-                        *items = VecDeque::from([Item::End]);
-                    }
-                }
+                self.cut(one, other);
                 Ok(())
             }
             Event::Hang(member) => {
@@ -431,6 +585,15 @@ impl World {
                     self.apply(Event::Ended(to, of))?;
                 }
                 Ok(())
+            }
+        }
+    }
+
+    /// What is on its way between them is lost, and both see the end.
+    fn cut(&mut self, one: u32, other: u32) {
+        for link in [(one, other), (other, one)] {
+            if let Some(items) = self.links.get_mut(&link) {
+                *items = VecDeque::from([Item::End]);
             }
         }
     }
@@ -501,6 +664,12 @@ impl World {
                 }
                 Output::Lead(epoch, last) => self.leads(member, &shape, epoch, last)?,
                 Output::StepDown | Output::Look => {}
+                Output::Refuse(_, why) if self.is_honest => {
+                    return Err(format!(
+                        "{member} refuses what was said in good faith: {why}"
+                    ));
+                }
+                Output::Refuse(from, _) => self.cut(member, from.0),
                 Output::Contradicted(after) => {
                     return Err(format!(
                         "member {member} has committed what the active lacks after {after}"
@@ -785,6 +954,16 @@ fn explore(start: World, delays: u32) -> usize {
 
 /// A random walk of so many steps for each seed.
 fn walks(terms: Terms, seeds: std::ops::Range<u64>, members: u32, steps: usize) {
+    lying_walks(terms, seeds, (members, steps), 0);
+}
+
+/// The same, with so many lies.
+fn lying_walks(
+    terms: Terms,
+    seeds: std::ops::Range<u64>,
+    (members, steps): (u32, usize),
+    lies: u32,
+) {
     for seed in seeds {
         let left = Budget {
             crashes: 6,
@@ -793,6 +972,7 @@ fn walks(terms: Terms, seeds: std::ops::Range<u64>, members: u32, steps: usize) 
             cuts: 6,
             images: 4,
             batches: 12,
+            lies,
             time: 60,
         };
         let mut world = serving_with(terms, members, left);
@@ -824,6 +1004,7 @@ const NONE: Budget = Budget {
     cuts: 0,
     images: 0,
     batches: 0,
+    lies: 0,
     time: 0,
 };
 
@@ -940,6 +1121,31 @@ fn both_of_two_die_or_lose_each_other() {
         ..NONE
     };
     assert!(explore(serving(2, left), 0) > 1_000);
+}
+
+#[test]
+fn somebody_lies_in_a_members_name() {
+    let left = Budget {
+        lies: 1,
+        batches: 1,
+        time: 2,
+        ..NONE
+    };
+    assert!(explore(serving(3, left), 0) > 1_000);
+    let left = Budget {
+        lies: 1,
+        crashes: 1,
+        batches: 1,
+        ..NONE
+    };
+    assert!(explore(serving(3, left), 0) > 1_000);
+}
+
+#[test]
+fn random_walks_with_many_lies() {
+    lying_walks(TERMS, 1..2_000, (3, 500), 8);
+    lying_walks(PATIENT, 1..1_000, (3, 500), 8);
+    lying_walks(TERMS, 1..200, (5, 800), 8);
 }
 
 #[test]

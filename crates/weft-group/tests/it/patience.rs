@@ -124,6 +124,7 @@ impl Bed {
             Output::Look => inputs.push_back(Input::Record(self.record.clone())),
             Output::Lead(..) => inputs.push_back(Input::Propose),
             Output::StepDown => self.step_downs += 1,
+            Output::Refuse(_, why) => panic!("{me} refuses what was said in good faith: {why}"),
             Output::Committed(_) | Output::Restore(_) | Output::Contradicted(_) => {}
         }
     }

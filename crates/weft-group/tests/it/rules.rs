@@ -49,8 +49,19 @@ fn told(outputs: &[Output], to: MemberId) -> Vec<&Message> {
     sent.collect()
 }
 
+/// The coordinator says whose reign this is.
+fn reign(engine: &mut Engine, now: Now, active: MemberId, epoch: u64) {
+    let record = Record {
+        epoch: Epoch(epoch),
+        active,
+        ..record()
+    };
+    engine.on(now, Input::Record(record));
+}
+
 /// For how long it says that it has promised others to follow nobody else, when that one has the epoch.
 fn promised(engine: &mut Engine, now: Now, candidate: MemberId, epoch: u64) -> Duration {
+    reign(engine, now, candidate, epoch);
     let epoch = Epoch(epoch);
     let outputs = engine.on(now, Input::Message(candidate, Message::Collect { epoch }));
     let found = told(&outputs, candidate)
@@ -172,7 +183,7 @@ fn who_was_started_knows_that_it_may_have_promised_something() {
     assert_eq!(promised(&mut engine, ms(520), C, 2), LEASE - ms(20));
     // A promise to whoever asks is none to others.
     let mut engine = follower(ms(1_000));
-    assert_eq!(promised(&mut engine, ms(1_010), A, 2), ms(0));
+    assert_eq!(promised(&mut engine, ms(1_010), A, 1), ms(0));
     // Whose own reign was the last one has promised nobody anything since.
     let mut engine = started(A, ms(500));
     engine.on(ms(510), Input::Connected(C));
@@ -183,6 +194,7 @@ fn who_was_started_knows_that_it_may_have_promised_something() {
 fn a_process_that_ends_returns_its_own_promise_only() {
     let mut engine = follower(ms(1_000));
     // C leads now, and A, which stands still, does not know that.
+    reign(&mut engine, ms(1_050), C, 2);
     beat(&mut engine, ms(1_050), C, 2);
     engine.on(ms(1_060), Input::ProcessEnded(C));
     engine.on(ms(1_060), Input::Connected(C));
@@ -211,10 +223,14 @@ fn reads_are_answered_for_as_long_as_a_majority_has_promised() {
     let until = at + LEASE - LEASE / 20;
     assert_eq!(engine.reads_until(ms(1_330)), Some(until));
     assert_eq!(engine.reads_until(until), None);
-    // A later reign ends it at once.
+    // Another one's word that there is a later reign is a reason to look; that the coordinator says so ends it at once.
     let newer = Message::Newer { epoch: Epoch(3) };
     let outputs = engine.on(ms(1_340), Input::Message(C, newer));
-    assert!(outputs.contains(&Output::StepDown) && outputs.contains(&Output::Look));
+    assert_eq!(outputs, [Output::Look]);
+    assert_eq!(engine.reads_until(ms(1_340)), Some(until));
+    let later = record().claimed_by(B).claimed_by(C);
+    let outputs = engine.on(ms(1_340), Input::Record(later));
+    assert!(outputs.contains(&Output::StepDown), "{outputs:?}");
     assert_eq!(engine.reads_until(ms(1_340)), None);
     assert_eq!(*engine.part(), Part::Follower);
 }
@@ -319,6 +335,7 @@ fn what_is_committed_is_not_discarded_whoever_says_so() {
     let outputs = engine.on(ms(1_010), Input::Message(A, append(1, 3, 2)));
     assert!(outputs.contains(&Output::Committed(Sn(2))), "{outputs:?}");
     let before = engine.shape().clone();
+    reign(&mut engine, ms(1_020), C, 2);
     // A journal that differs from the first batch on.
     let outputs = engine.on(ms(1_020), Input::Message(C, append(2, 5, 5)));
     assert_eq!(*engine.shape(), before);
@@ -346,6 +363,7 @@ fn what_was_written_and_discarded_is_not_on_the_disk() {
         }
     };
     engine.on(ms(1_010), Input::Message(A, append(1)));
+    reign(&mut engine, ms(1_020), C, 2);
     engine.on(ms(1_020), Input::Message(C, append(2)));
     let durable = |outputs: &[Output]| match told(outputs, C)[..] {
         [Message::Appended { durable, .. }] => *durable,
@@ -629,14 +647,219 @@ fn who_was_given_up_and_is_heard_again_is_waited_for_the_next_time() {
         let shape = (Shape::default(), true);
         let mut engine = Engine::new(B, terms, record(), shape, Now::ZERO);
         beat(&mut engine, ms(1_000), A, 1);
-        let epoch = Epoch(2);
-        engine.on(ms(1_400), Input::Message(C, Message::Collect { epoch }));
+        reign(&mut engine, ms(1_400), C, 2);
         if comes_back {
             engine.on(ms(1_500), Input::Message(A, Message::Hears));
         }
+        reign(&mut engine, ms(3_900), A, 3);
         beat(&mut engine, ms(4_000), A, 3);
         engine.hears(ms(4_800))
     };
     assert!(!hears_later(false));
     assert!(hears_later(true));
+}
+
+// ---- what others say of themselves ----
+
+/// Epochs that nobody will ever have.
+const FAR: [u64; 2] = [1 << 60, u64::MAX];
+
+/// What a member that had them would say.
+fn in_epoch(epoch: u64) -> [Message; 6] {
+    let epoch = Epoch(epoch);
+    let mut batches = Shape::default();
+    batches.extend(epoch, Sn(1));
+    [
+        Message::Newer { epoch },
+        Message::Collect { epoch },
+        Message::Beat {
+            epoch,
+            at: ms(0),
+            committed: Sn(u64::MAX),
+            late: ms(0),
+            lease: LEASE,
+        },
+        Message::Append {
+            epoch,
+            batches,
+            committed: Sn(1),
+        },
+        Message::Behind {
+            epoch,
+            base: Sn(u64::MAX),
+        },
+        Message::Fetch {
+            epoch,
+            after: Sn(0),
+            last: Sn(1),
+        },
+    ]
+}
+
+#[test]
+fn what_another_says_of_later_epochs_only_makes_a_member_look() {
+    for message in FAR.into_iter().flat_map(in_epoch) {
+        let mut engine = follower(ms(1_000));
+        let before = engine.shape().clone();
+        let outputs = engine.on(ms(1_010), Input::Message(C, message.clone()));
+        assert_eq!(outputs, [Output::Look], "{message:?}");
+        assert_eq!(engine.floor(), Epoch(1), "{message:?}");
+        assert_eq!((engine.following(), engine.shape()), (Some(A), &before));
+        // The active is followed as ever.
+        let beat = Message::Beat {
+            epoch: Epoch(1),
+            at: ms(1_020),
+            committed: Sn(0),
+            late: ms(0),
+            lease: LEASE,
+        };
+        let outputs = engine.on(ms(1_020), Input::Message(A, beat));
+        assert_eq!(told(&outputs, A).len(), 1, "{message:?}: {outputs:?}");
+        // And goes on when it hears that itself.
+        let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(0));
+        commits_at(&mut engine, ms(1_300));
+        let outputs = engine.on(ms(1_301), Input::Message(C, message.clone()));
+        assert!(outputs.contains(&Output::Look), "{message:?}: {outputs:?}");
+        assert!(!outputs.contains(&Output::StepDown), "{message:?}");
+    }
+}
+
+/// A takeover is no longer for it: who was not heeded is met as soon as the record is there.
+#[test]
+fn who_collects_before_the_record_is_there_is_answered_when_it_is() {
+    let mut engine = follower(ms(1_000));
+    let epoch = Epoch(2);
+    let outputs = engine.on(ms(1_010), Input::Message(C, Message::Collect { epoch }));
+    assert_eq!(outputs, [Output::Look]);
+    let outputs = engine.on(ms(1_020), Input::Record(record().claimed_by(C)));
+    let [
+        Message::Collected {
+            epoch: Epoch(2), ..
+        },
+    ] = told(&outputs, C)[..]
+    else {
+        panic!("{outputs:?}")
+    };
+    assert_eq!(engine.following(), Some(C));
+    // Not another one that said the same.
+    let mut engine = follower(ms(1_000));
+    engine.on(ms(1_010), Input::Message(C, Message::Collect { epoch }));
+    let outputs = engine.on(ms(1_020), Input::Record(record().claimed_by(A)));
+    assert_eq!(told(&outputs, C), Vec::<&Message>::new());
+    assert_eq!(engine.following(), None);
+}
+
+#[test]
+fn only_the_active_of_the_record_speaks_as_the_active() {
+    let [_, collect, beat, append, behind, fetch] = in_epoch(1);
+    let withdrawn = Message::Withdrawn { epoch: Epoch(1) };
+    for message in [collect, beat, append, behind, fetch, withdrawn] {
+        let mut engine = follower(ms(1_000));
+        let before = engine.clone();
+        let outputs = engine.on(ms(1_000), Input::Message(C, message.clone()));
+        let is_refused = matches!(outputs[..], [Output::Refuse(C, _)]);
+        assert!(is_refused, "{message:?}: {outputs:?}");
+        assert_eq!(engine, before, "{message:?}");
+    }
+}
+
+#[test]
+fn numbers_beyond_what_a_member_knows_itself_are_refused() {
+    let mut engine = leader(ms(1_300), follower(ms(1_000)), ms(0));
+    let begin = commits_at(&mut engine, ms(1_300));
+    let epoch = Epoch(2);
+    let mut later = Shape::default();
+    later.extend(Epoch(3), Sn(1));
+    for message in [
+        Message::BeatAnswer {
+            epoch,
+            at: begin + ms(1),
+        },
+        Message::BeatAnswer {
+            epoch,
+            at: Duration::MAX,
+        },
+        Message::Appended {
+            epoch,
+            durable: Sn(2),
+        },
+        Message::Appended {
+            epoch,
+            durable: Sn(u64::MAX),
+        },
+        Message::Collected {
+            epoch,
+            shape: later,
+            durable: Sn(1),
+            promised: ms(0),
+            is_intact: true,
+        },
+    ] {
+        let outputs = engine.on(begin, Input::Message(C, message.clone()));
+        let is_refused = outputs
+            .iter()
+            .any(|output| matches!(output, Output::Refuse(C, _)));
+        assert!(is_refused, "{message:?}: {outputs:?}");
+        assert_eq!(engine.reads_until(begin), None, "{message:?}");
+        assert_eq!(engine.committed(), Sn(1), "{message:?}");
+    }
+}
+
+/// What one of more than are needed says that it has promised, or has: the others lead without it.
+#[test]
+fn one_that_says_too_much_of_itself_does_not_hold_up_the_others() {
+    let five = [A, B, C, MemberId(3), MemberId(4)];
+    let record = Record {
+        voters: five.into(),
+        ..record()
+    };
+    let shape = (Shape::default(), true);
+    let mut engine = Engine::new(B, TERMS, record.clone(), shape, Now::ZERO);
+    for other in five.into_iter().filter(|other| *other != B) {
+        engine.on(ms(1_000), Input::Connected(other));
+    }
+    engine.on(ms(1_000), Input::Record(record.claimed_by(B)));
+    let mut long = Shape::default();
+    long.extend(Epoch(1), Sn(u64::MAX));
+    let collected = |shape: &Shape, promised| Message::Collected {
+        epoch: Epoch(2),
+        shape: shape.clone(),
+        durable: shape.last(),
+        promised,
+        is_intact: true,
+    };
+    engine.on(ms(1_000), Input::Message(A, collected(&long, ms(0))));
+    // It would have the greatest journal, and sends nothing of it.
+    let outputs = engine.on(
+        ms(1_000),
+        Input::Message(C, collected(&Shape::default(), ms(0))),
+    );
+    assert!(
+        matches!(told(&outputs, A)[..], [Message::Fetch { .. }]),
+        "{outputs:?}"
+    );
+    let hour = Duration::from_secs(3_600);
+    engine.on(
+        ms(1_000),
+        Input::Message(five[3], collected(&Shape::default(), hour)),
+    );
+    engine.on(
+        ms(1_000),
+        Input::Message(five[4], collected(&Shape::default(), ms(0))),
+    );
+    let mut now = ms(1_000);
+    while !matches!(engine.part(), Part::Active(_)) {
+        now += ms(10);
+        assert!(now < ms(2_000), "it waits for what it will never get");
+        engine.on(now, Input::Tick);
+    }
+    engine.on(now, Input::Propose);
+    engine.on(now, Input::Written(1));
+    let durable = Message::Appended {
+        epoch: Epoch(2),
+        durable: Sn(1),
+    };
+    engine.on(now, Input::Message(C, durable.clone()));
+    let outputs = engine.on(now, Input::Message(five[4], durable));
+    assert!(outputs.contains(&Output::Committed(Sn(1))), "{outputs:?}");
 }

@@ -31,6 +31,10 @@ use weft_wire::proto::{Batch, GroupMember, GroupMessage, View};
 /// A coordinator that has answered nonsense is asked again after this.
 const VIEW_RETRY: Duration = Duration::from_secs(1);
 
+/// Others may say at any time that there is a later reign: the coordinator is asked for the record once in this time at
+/// most, and somebody who says so without end costs it no more than that.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+
 /// The engine's time begins here: with the process's clock, so that what one life has seen another may use.
 const ORIGIN: Mono = Mono(0);
 
@@ -69,6 +73,9 @@ pub(crate) struct Member {
     pub(super) view: RefCell<View>,
     /// The view is another.
     pub(super) viewed: Notify,
+    /// The record is to be read again; and somebody does so.
+    is_to_look: Cell<bool>,
+    is_looking: Cell<bool>,
     /// The view has had it as a member in this life.
     is_member: Cell<bool>,
     /// Who is being let in, for the view.
@@ -170,6 +177,8 @@ impl Member {
             store,
             view: RefCell::new(view),
             viewed: Notify::new(),
+            is_to_look: Cell::new(false),
+            is_looking: Cell::new(false),
             is_member: Cell::new(known.is_some()),
             admitted: RefCell::default(),
             yields: Cell::new(false),
@@ -557,7 +566,11 @@ impl Member {
                         self.spawn("restore", restore::run(self.clone()));
                     }
                 }
-                Output::Look => self.spawn("look", look(self.clone())),
+                Output::Look => self.look_at_record(),
+                Output::Refuse(from, why) => {
+                    tracing::warn!(member = %from, why, "what a member says cannot be so");
+                    self.peers.refuse(from);
+                }
                 Output::Contradicted(after) => {
                     tracing::error!(%after, "what was committed here is not in the journal of the active, which \
                         an operator has forced to lead: it is given up. If this is said again, start this \
@@ -572,6 +585,14 @@ impl Member {
             self.end(Ended::Discarded);
         }
         self.look_around();
+    }
+
+    /// Reads the coordinator's record, soon.
+    fn look_at_record(self: &Rc<Self>) {
+        self.is_to_look.set(true);
+        if !self.is_looking.replace(true) {
+            self.spawn("look", look(self.clone()));
+        }
     }
 
     /// For how long this process has stood still since the engine was to be woken.
@@ -855,13 +876,17 @@ async fn watch_view(member: Rc<Member>) {
     }
 }
 
-/// Looks at the view once.
+/// Looks at the view as long as there is reason to.
 async fn look(member: Rc<Member>) {
-    match member.coordinator.view().await {
-        Ok(view) => member.on_view(view),
-        // It is followed besides.
-        Err(error) => tracing::debug!(%error, "the view cannot be read"),
+    while member.is_to_look.replace(false) {
+        match member.coordinator.view().await {
+            Ok(view) => member.on_view(view),
+            // It is followed besides.
+            Err(error) => tracing::debug!(%error, "the view cannot be read"),
+        }
+        member.env.sleep(LOOK_PAUSE).await;
     }
+    member.is_looking.set(false);
 }
 
 /// Changes the record as the engine wants, and tells it the outcome.

@@ -136,7 +136,7 @@ pub(super) fn decode(sent: GroupMessage) -> Result<Arrived, String> {
             epoch: Epoch(collected.epoch),
             shape: shape_from_wire(collected.shape)?,
             durable: Sn(collected.durable),
-            promised: Duration::from_micros(collected.promised_us),
+            promised: promised_from_wire(collected.promised_us)?,
             is_intact: collected.is_intact,
         },
         Kind::Beat(beat) => Message::Beat {
@@ -250,6 +250,18 @@ fn lease_from_wire(micros: u64) -> Result<Duration, String> {
         ));
     }
     Ok(lease)
+}
+
+/// For how long a member has promised others to follow nobody else: no longer than any active counts on. It is told
+/// rounded up.
+fn promised_from_wire(micros: u64) -> Result<Duration, String> {
+    let promised = Duration::from_micros(micros);
+    if promised > LEASE_MAX + Duration::from_micros(1) {
+        return Err(format!(
+            "a promise of {promised:?} is told; the longest is {LEASE_MAX:?}"
+        ));
+    }
+    Ok(promised)
 }
 
 #[cfg(test)]
@@ -411,5 +423,16 @@ mod tests {
         assert_eq!(told(Duration::ZERO), Ok(LEASE_BEFORE));
         assert_eq!(told(LEASE_MAX), Ok(LEASE_MAX));
         assert!(told(LEASE_MAX + Duration::from_millis(1)).is_err());
+        let collected = |promised| Message::Collected {
+            epoch: Epoch(1),
+            shape: Shape::default(),
+            durable: Sn(0),
+            promised,
+            is_intact: true,
+        };
+        let told = |promised| decode(encode(0, &collected(promised), &[])).map(|_| ());
+        assert_eq!(told(LEASE_MAX), Ok(()));
+        assert!(told(LEASE_MAX + Duration::from_millis(1)).is_err());
+        assert!(told(Duration::MAX - Duration::from_secs(1)).is_err());
     }
 }

@@ -6,6 +6,7 @@
 
 use super::message::{carried, encode, with_batches};
 use super::{Member, view};
+use prost::Message as _;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -26,6 +27,10 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(2
 const MESSAGE_BYTES: usize = 2 << 20;
 /// Bytes that may wait on a connection before more batches are read for it.
 const UNSENT_MAX: usize = 8 << 20;
+/// Messages that are kept of a member before its link is whole, and their bytes: what it says in the moment between the
+/// two directions. Who says more has a connection to here that this member cannot make to it.
+const EARLY_MAX: usize = 64;
+const EARLY_BYTES_MAX: usize = 16 << 20;
 /// Connections of servers that are no members yet: more than are let in between two views.
 const STRANGERS_MAX: usize = 16;
 
@@ -78,6 +83,14 @@ impl Peer {
             moved: Notify::new(),
             dialing: RefCell::default(),
         }
+    }
+
+    /// Keeps what comes before the engine knows. False: that is too much.
+    fn keep_early(&self, message: GroupMessage) -> bool {
+        let mut early = self.early.borrow_mut();
+        early.push(message);
+        let bytes = |message: &GroupMessage| message.encoded_len();
+        early.len() <= EARLY_MAX && early.iter().map(bytes).sum::<usize>() <= EARLY_BYTES_MAX
     }
 
     fn is_incoming(&self, connection: &Connection) -> bool {
@@ -260,8 +273,8 @@ impl Peers {
             peer.has_parted.set(true);
         } else if peer.is_linked.get() {
             member.on_group_message(peer.id, message);
-        } else {
-            peer.early.borrow_mut().push(message);
+        } else if !peer.keep_early(message) {
+            connection.close("it says too much before it can be answered");
         }
     }
 

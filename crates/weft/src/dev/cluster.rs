@@ -19,7 +19,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use weft_env::Env;
+use weft_env::{Env, private};
 
 /// Most pairs on one machine; each is two processes.
 pub const PAIRS_MAX: u32 = 64;
@@ -213,7 +213,7 @@ impl Cluster {
         let text = toml::to_string_pretty(self)
             .map_err(|error| Error::Failed(format!("cannot write down the cluster: {error}")))?;
         let draft = Cluster::draft_file(directory);
-        fs::write(&draft, text).tried_on("cannot write", &draft)
+        private::write(&draft, text.as_bytes()).tried_on("cannot write", &draft)
     }
 
     /// # Errors

@@ -6,7 +6,7 @@ use crate::error::{Error, Result, Tried};
 use crate::init::of_meta;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use weft_env::Env;
+use weft_env::{Env, private};
 
 /// What the command line chose.
 pub struct Chosen {
@@ -147,7 +147,7 @@ pub fn write_config(
         }
     };
     let text = format!("# Written by `weft dev` at each start of {name}.\n{text}");
-    std::fs::write(&place.config, text).tried_on("cannot write", &place.config)
+    private::write(&place.config, text.as_bytes()).tried_on("cannot write", &place.config)
 }
 
 fn to_toml(settings: &impl Serialize) -> Result<String> {

@@ -4,6 +4,7 @@
 mod cluster;
 mod configs;
 mod control;
+mod own;
 mod ports;
 mod serve;
 mod supervise;
@@ -22,7 +23,7 @@ use ports::Ports;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use weft_env::Env;
+use weft_env::{Env, private};
 
 /// `weft dev ...`
 #[derive(Args)]
@@ -127,13 +128,10 @@ struct DirectoryLock(#[allow(dead_code)] fs::File);
 
 fn lock(directory: &Path) -> Result<DirectoryLock> {
     let path = directory.join("lock");
-    let mut file = fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(&path)
-        .tried_on("cannot open", &path)?;
+    let mut options = private::options();
+    options.create(true).truncate(false).read(true).write(true);
+    let mut file = private::open(&options, &path).tried_on("cannot open", &path)?;
+    private::close_file(&file).tried_on("cannot close to others", &path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(fs::TryLockError::WouldBlock) => {
@@ -184,7 +182,7 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
             cluster::GATEWAYS_MAX
         )));
     }
-    fs::create_dir_all(directory).tried_on("cannot make", directory)?;
+    own::make(directory)?;
     // Servers get absolute paths: they may be started again from anywhere.
     let directory = directory
         .canonicalize()

@@ -9,6 +9,7 @@ use crate::log::tell;
 use crate::output::say;
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, select_biased};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
@@ -149,12 +150,17 @@ async fn watch(
 
 fn listen(env: &Env, directory: &Path, orders: mpsc::Sender<Asked>) -> Result<()> {
     let path = directory.join("control.sock");
-    if path.exists() {
+    if std::fs::symlink_metadata(&path).is_ok() {
         // Left by a `weft dev` that was killed: we hold the directory's lock.
         std::fs::remove_file(&path).tried_on("cannot remove", &path)?;
     }
-    let listener = with_socket_path(directory, |path| UnixListener::bind(path))
-        .tried_on("cannot listen on", &path)?;
+    let listener = with_socket_path(directory, |path| {
+        let listener = UnixListener::bind(path)?;
+        // Who can write to it can kill the servers. The directory lets nobody else in meanwhile.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(listener)
+    })
+    .tried_on("cannot listen on", &path)?;
     let inner = env.clone();
     env.spawn("control", async move {
         loop {

@@ -20,7 +20,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use weft_coordinator::CoordinatorError;
-use weft_env::{Env, Mono};
+use weft_env::{Env, Mono, private};
 use weft_wire::proto::ReplaceMemberRequest;
 
 /// A server reads its journal or its list of objects first; more than this on one machine means
@@ -224,7 +224,12 @@ impl Supervisor {
         {
             // What a killed mount leaves behind answers every access with ENOTCONN.
             mounts::clear_dead(point)?;
-            fs::create_dir_all(point).tried_on("cannot make the mount point", point)?;
+            match point.starts_with(&self.directory) {
+                true => private::create_dir_all(point),
+                // A place that the user has chosen, where others may go.
+                false => fs::create_dir_all(point),
+            }
+            .tried_on("cannot make the mount point", point)?;
             if let Some(names) = weft_mount::occupied::hidden(point) {
                 let point = point.display();
                 tell!(
@@ -232,11 +237,11 @@ impl Supervisor {
                 );
             }
         }
-        let log = fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&place.log)
-            .tried_on("cannot open the log", &place.log)?;
+        let mut options = private::options();
+        options.create(true).append(true);
+        let log =
+            private::open(&options, &place.log).tried_on("cannot open the log", &place.log)?;
+        private::close_file(&log).tried_on("cannot close to others", &place.log)?;
         let program = std::env::current_exe().tried(|| "cannot find this program".into())?;
         let mut command = tokio::process::Command::new(program);
         command

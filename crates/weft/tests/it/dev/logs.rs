@@ -5,6 +5,8 @@ use crate::support::{Dev, Process, WEFT, can_mount};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -49,6 +51,14 @@ impl Cluster {
                 .open("/dev/full")
                 .unwrap(),
         );
+        // Whatever the umask is, all of it is its user's alone.
+        // SAFETY: between fork and exec only umask is called, which is async-signal-safe.
+        unsafe {
+            starter.pre_exec(|| {
+                libc::umask(0);
+                Ok(())
+            });
+        }
         let wanted = ["--members", "1", "--pairs", "1", "--nfs", "1", "--mount"];
         let wanted = [&wanted[..], &[mount.to_str().unwrap()]].concat();
         let dev = Dev::start_by(starter, &base.join("cluster"), &wanted);
@@ -138,6 +148,28 @@ impl Cluster {
                 .contains("\"state\":\"both\"")
         });
         wait_until("the gateway answers", || self.gateway_answers().is_ok());
+    }
+
+    /// Nobody else may read or write anything of it.
+    fn is_private(&self) {
+        let mut left = vec![self.dev.directory.clone()];
+        let mut seen = 0;
+        while let Some(path) = left.pop() {
+            // Some are replaced all the time.
+            let Ok(found) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            let mode = found.mode() & 0o7777;
+            let most = if found.is_dir() { 0o700 } else { 0o600 };
+            assert_eq!(mode & !most, 0, "{}: mode {mode:o}", path.display());
+            seen += 1;
+            if found.is_dir() {
+                let inside = fs::read_dir(&path).unwrap();
+                left.extend(inside.map(|entry| entry.unwrap().path()));
+            }
+        }
+        // Settings, logs, stores of each kind with what is in them.
+        assert!(seen > 30, "{seen} files and directories");
     }
 
     /// NFS version 3, NULL.
@@ -234,6 +266,7 @@ fn a_log_that_cannot_be_written_stops_nothing() {
         cluster.dev.done(&["dev", "start", name]);
     }
     cluster.serves("again");
+    cluster.is_private();
     cluster.dev.end();
 }
 
