@@ -18,6 +18,7 @@ mod coordinator;
 mod crashes;
 mod disk;
 mod doubt;
+mod forged;
 mod fsck;
 mod gates;
 mod gateways;
