@@ -108,13 +108,32 @@ fn simulate(chore: &str, told: &Simulated) -> run::Outcome {
     }
 }
 
-/// One after the other: each starts a cluster.
+/// One after the other: each starts a cluster. A name that no trial has is refused: it would pass.
 fn trial(only: Option<&str>) -> run::Outcome {
     let mistakes = format!("trial::{}", only.unwrap_or_default());
-    let test = ["test", "-p", "weft", "--test", "it", &mistakes];
+    let test = ["test", "--quiet", "-p", "weft", "--test", "it"];
+    let listed = run::cargo()
+        .args(test)
+        .args(["--", "--list", "trial::"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let all: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .collect();
+    if !all.iter().any(|name| name.contains(&mistakes)) {
+        return Err(format!(
+            "no trial is called {mistakes}; there are:\n  {}",
+            all.join("\n  ")
+        ));
+    }
     run::step(
         "trial",
-        run::cargo().args(test).args(["--", "--test-threads", "1"]),
+        run::cargo()
+            .args(test)
+            .args(["--", "--test-threads", "1", &mistakes]),
     )
 }
 

@@ -403,7 +403,15 @@ impl Pairs {
         let full: Vec<u32> = free.filter(is_full).map(|(id, _)| id).collect();
         let is_news = full != self.full;
         if is_news {
-            tracing::warn!(pairs = ?full, "pairs with little room: new files are laid on others");
+            let filled = full.iter().any(|id| !self.full.contains(id));
+            match filled {
+                true => {
+                    tracing::warn!(pairs = ?full, "pairs with little room: new files are laid on others")
+                }
+                false => {
+                    tracing::info!(pairs = ?full, "pairs have room again; those with little are named")
+                }
+            }
             self.full = full;
             self.version += 1;
         }

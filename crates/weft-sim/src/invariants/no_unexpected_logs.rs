@@ -85,6 +85,7 @@ const EXPLAINED: &[(&str, &[Kind])] = &[
     ("silent", &[Kind::DiskHang]),
     // A full or failing disk refuses writes and syncs, and what was buffered by then has nowhere to go.
     ("the store refused an operation", DISKS),
+    ("pairs with little room", &[Kind::DiskFull]),
     ("the pair's epoch could not be recorded", DISKS),
     ("objects could not be made stable", DISKS),
     ("an object could not be made stable", DISKS),
