@@ -519,7 +519,7 @@ fn a_mount_shows_its_figures() {
 fn tools_do_not_mind_that_nobody_reads_what_they_say() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("data.toml");
-    fs::write(&file, "dir = \"data\"\n").unwrap();
+    fs::write(&file, "dir = \"data\"\ncluster_id = \"few\"\nmeta = [\"127.0.0.1:1\"]\n").unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let told = Command::new(WEFT)
@@ -614,18 +614,33 @@ fn strangers_are_hung_up_on_and_metrics_stand_in_the_operators_table() {
 
 #[test]
 fn servers_raise_their_limit_of_open_files_and_do_not_start_with_too_few() {
-    let start = |limits: &str, role: &str| {
-        let line = format!("{limits}; exec \"$0\" {role} --config /nowhere/weft.toml");
+    let base = tempfile::tempdir().unwrap();
+    let start = |limits: &str, role: &str, file: &Path| {
+        let line = format!("{limits}; exec \"$0\" {role} --config {}", file.display());
         let output = Command::new("sh").args(["-c", &line, WEFT]).output();
         String::from_utf8(output.unwrap().stderr).unwrap()
     };
-    for role in ["meta", "data", "mount", "nfs"] {
-        let few = start("ulimit -n 60", role);
+    let client = "meta = [\"127.0.0.1:1\"]\ncluster_id = \"few\"\n";
+    let mount = format!(
+        "mountpoint = \"{}\"\n[client]\n{client}",
+        base.path().display()
+    );
+    let nfs = format!("[client]\n{client}[[export]]\npath = \"/\"\n");
+    for (role, settings) in [
+        ("meta", "listen = \"127.0.0.1:0\"\n"),
+        ("data", "dir = \"d\"\ncluster_id = \"few\"\nlisten = \"127.0.0.1:0\"\nmeta = [\"127.0.0.1:1\"]\n"),
+        ("mount", &mount),
+        ("nfs", &nfs),
+    ] {
+        let file = base.path().join(format!("{role}.toml"));
+        fs::write(&file, settings).unwrap();
+        let few = start("ulimit -n 60", role, &file);
         assert!(
             few.contains("60 files open, and needs 256"),
             "{role}: {few}"
         );
-        let raised = start("ulimit -Hn 300; ulimit -Sn 60", role);
+        let nowhere = Path::new("/nowhere/weft.toml");
+        let raised = start("ulimit -Hn 300; ulimit -Sn 60", role, nowhere);
         assert!(raised.contains("/nowhere/weft.toml"), "{role}: {raised}");
     }
 }
