@@ -1,6 +1,7 @@
 //! Who calls, and what his handles stand for.
 
 use crate::exports::{Access, Export, Origin};
+use crate::files::root;
 use crate::gateway::Shared;
 use crate::handle::{FileHandle, HandleError, Rights};
 use crate::status::Status;
@@ -9,6 +10,9 @@ use std::rc::Rc;
 use weft_client::{Attr, Cred, Time};
 use weft_oncrpc::Credential;
 use weft_xdr::nfs3::{nfs_fh3, nfsstat3};
+
+/// Directories on the way up from one to its export's, at most: as many as a path has names.
+const DEPTH_MAX: usize = 2048;
 
 /// A call's side of things, for as long as it is served.
 #[derive(Clone)]
@@ -110,10 +114,68 @@ impl Caller {
     /// The inode of an export's directory.
     pub(crate) async fn root_of(&self, export: &Export) -> Result<u64, Status> {
         if export.root.get() == 0 {
-            let found = self.shared.walk(self.shared.client.root(), &export.path);
-            export.root.set(found.await?);
+            let found = self.shared.directory_of(export).await?;
+            export.root.set(found);
         }
         Ok(export.root.get())
+    }
+
+    /// What was found in a directory, as a thing of the innermost export that has it: a directory that is an export of its
+    /// own is had by that one's rules, whichever way leads to it.
+    ///
+    /// # Errors
+    /// ACCES: who calls may not have that export.
+    pub(crate) async fn found_in(&self, dir: &Object, ino: u64) -> Result<Object, Status> {
+        for inner in self.shared.exports.within(dir.export) {
+            // One that is not there yet has nothing.
+            if self.root_of(inner).await.is_ok_and(|root| root == ino) {
+                return self.top_of(inner);
+            }
+        }
+        Ok(Object { ino, ..dir.clone() })
+    }
+
+    /// The directory of an export whose inode is known.
+    ///
+    /// # Errors
+    /// ACCES: who calls may not have it.
+    pub(crate) fn top_of(&self, export: &Export) -> Result<Object, Status> {
+        let access = export.access(self.from, &self.credential);
+        let access = access.ok_or(Status(nfsstat3::NFS3ERR_ACCES))?;
+        let root = export.root.get();
+        Ok(Object {
+            export: export.id,
+            ino: root,
+            root,
+            access,
+        })
+    }
+
+    /// The directory above one that is not its export's own.
+    ///
+    /// # Errors
+    /// NOENT: it is not in its export any more, so that nothing above it is shown. ACCES and others of a lookup.
+    pub(crate) async fn parent_of(&self, dir: &Object) -> Result<Object, Status> {
+        let outside = Status(nfsstat3::NFS3ERR_NOENT);
+        let client = &self.shared.client;
+        let found = client.lookup(dir.cred(), dir.ino, b"..").await?;
+        let parent = found.entry.ok_or(outside)?.attr.ino;
+        // A handle is good wherever its directory is moved; the way up is not.
+        let mut at = parent;
+        for _ in 0..DEPTH_MAX {
+            if at == dir.root {
+                return Ok(Object {
+                    ino: parent,
+                    ..dir.clone()
+                });
+            }
+            if at == client.root() {
+                break;
+            }
+            let above = client.lookup(&root(), at, b"..").await?;
+            at = above.entry.ok_or(outside)?.attr.ino;
+        }
+        Err(outside)
     }
 
     /// Attributes of an inode as this caller is told them: with what another client keeps of it unwritten.

@@ -197,6 +197,15 @@ impl Exports {
         self.0.iter().find(|export| export.id == id)
     }
 
+    /// Those whose directories lie in that of this one.
+    pub(crate) fn within(&self, id: u32) -> impl Iterator<Item = &Export> {
+        let outer = self.find(id);
+        let all = self.0.iter();
+        all.filter(move |export| {
+            export.id != id && outer.is_some_and(|outer| export.path.starts_with(&outer.path))
+        })
+    }
+
     /// The path of a directory on the way to exports, by its number.
     pub(crate) fn way(&self, number: u64) -> Option<&[Vec<u8>]> {
         let prefixes = self.0.iter().flat_map(|export| {

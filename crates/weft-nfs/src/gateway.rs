@@ -2,7 +2,7 @@
 
 use crate::delegations::{Delegations, PassedOn};
 use crate::directories::Directories;
-use crate::exports::Exports;
+use crate::exports::{Export, Exports};
 use crate::files::{Files, root};
 use crate::handle::{KEY_BYTES, Sealer};
 use crate::metrics::{self, Metrics};
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::hash::Hasher;
 use std::rc::Rc;
 use thiserror::Error;
-use weft_client::{Client, ClientError, Errno, FileKind, XattrFlags};
+use weft_client::{Client, ClientError, Cred, Errno, FileKind, XattrFlags};
 use weft_env::Env;
 use weft_oncrpc::{Limits, Program};
 use weft_xdr::nfs3::nfsstat3;
@@ -77,14 +77,31 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The directory or file at the end of a way, as root finds it. Symbolic links on it are not followed.
+    /// The directory of an export: an administrator has named it, and nobody else's rights matter.
     ///
     /// # Errors
-    /// NOENT, NOTDIR and others of a lookup.
-    pub(crate) async fn walk(&self, from: u64, names: &[Vec<u8>]) -> Result<u64, Status> {
+    /// As [`Shared::walk`].
+    pub(crate) async fn directory_of(&self, export: &Export) -> Result<u64, Status> {
+        self.walk(&root(), self.client.root(), &export.path).await
+    }
+
+    /// The directory or file at the end of a way, as this user finds it. Symbolic links on it are not followed, and it
+    /// leads downwards only.
+    ///
+    /// # Errors
+    /// NOENT, NOTDIR, ACCES and others of a lookup.
+    pub(crate) async fn walk(
+        &self,
+        cred: &Cred,
+        from: u64,
+        names: &[Vec<u8>],
+    ) -> Result<u64, Status> {
         let mut at = from;
         for name in names {
-            let found = self.client.lookup(&root(), at, name).await?;
+            if name == b".." {
+                return Err(Status(nfsstat3::NFS3ERR_ACCES));
+            }
+            let found = self.client.lookup(cred, at, name).await?;
             let entry = found.entry.ok_or(Status(nfsstat3::NFS3ERR_NOENT))?;
             at = entry.attr.ino;
             if entry.attr.kind() == FileKind::Symlink {
@@ -143,7 +160,7 @@ pub async fn start(env: Env, settings: Settings) -> Result<Gateway, NfsError> {
         verifier,
     });
     for export in shared.exports.all() {
-        match shared.walk(shared.client.root(), &export.path).await {
+        match shared.directory_of(export).await {
             Ok(ino) => export.root.set(ino),
             // It may be made later.
             Err(status) => {

@@ -57,12 +57,17 @@ async fn mnt(caller: Caller, path: Bytes) -> mountres3 {
 async fn mounted(caller: &Caller, path: &[u8]) -> Result<Bytes, Status> {
     let names = names_of(path);
     let denied = Status(nfsstat3::NFS3ERR_ACCES);
+    if names.iter().any(|name| name == b"..") {
+        // Where it leads only the directories on the way know, and one of them may be anywhere by now.
+        return Err(denied);
+    }
     let (export, rest) = caller.shared.exports.of_path(&names).ok_or(denied)?;
-    export
-        .access(caller.from, &caller.credential)
-        .ok_or(denied)?;
-    let root = caller.root_of(export).await?;
-    let ino = caller.shared.walk(root, rest).await?;
+    let access = export.access(caller.from, &caller.credential);
+    let access = access.ok_or(denied)?;
+    // Another directory may have this name since it was looked up last.
+    let root = caller.shared.directory_of(export).await?;
+    export.root.set(root);
+    let ino = caller.shared.walk(&access.cred, root, rest).await?;
     Ok(caller.sealed(export.id, ino))
 }
 

@@ -114,23 +114,26 @@ pub(super) async fn readdirplus(caller: Caller, args: READDIRPLUS3args) -> READD
         let (all, eof) = entries(&caller, dir, args.cookie, true, room).await?;
         // What a client keeps of one unwritten it is not asked for here: attributes may be left out.
         let is_kept = |ino| caller.shared.delegations.are_kept(ino, None);
-        let entries = all.into_iter().map(|entry| {
-            let ino = ino_of(dir, &entry);
-            entryplus3 {
-                fileid: ino,
-                name_attributes: entry
-                    .known
-                    .filter(|known| !is_kept(known.attr.ino))
-                    .map(|known| caller.told(&known.attr)),
-                name_handle: Some(caller.handle(dir, ino)),
+        let mut entries = Vec::with_capacity(all.len());
+        for entry in all {
+            // What is above a directory is not told here: it may lie in no export.
+            let object = match &entry.name[..] {
+                b".." => None,
+                b"." => Some(dir.clone()),
+                _ => caller.found_in(dir, entry.ino).await.ok(),
+            };
+            let known = entry.known.as_ref().filter(|known| {
+                object.is_some() && known.attr.ino == entry.ino && !is_kept(known.attr.ino)
+            });
+            entries.push(entryplus3 {
+                fileid: ino_of(dir, &entry),
+                name_attributes: known.map(|known| caller.told(&known.attr)),
+                name_handle: object.map(|object| caller.handle(&object, object.ino)),
                 name: entry.name,
                 cookie: entry.cookie,
-            }
-        });
-        Ok::<_, Status>(dirlistplus3 {
-            entries: entries.collect(),
-            eof,
-        })
+            });
+        }
+        Ok::<_, Status>(dirlistplus3 { entries, eof })
     };
     let listed = listed.await;
     let dir_attributes = caller.post_of(&dir).await;

@@ -28,10 +28,17 @@ async fn looked_up(
     dir: &Object,
     name: &[u8],
 ) -> Result<(nfs_fh3, post_op_attr), Status> {
+    if name == b".." && dir.ino != dir.root {
+        let parent = caller.parent_of(dir).await?;
+        return Ok((
+            caller.handle(dir, parent.ino),
+            caller.post(parent.ino).await,
+        ));
+    }
     // Nothing above an export is shown.
-    let name = match name == b".." && dir.ino == dir.root {
-        true => b".",
-        false => name,
+    let name = match name {
+        b".." => b".",
+        name => name,
     };
     let found = caller
         .shared
@@ -39,10 +46,14 @@ async fn looked_up(
         .lookup(dir.cred(), dir.ino, name)
         .await?;
     let entry = found.entry.ok_or(Status(nfsstat3::NFS3ERR_NOENT))?;
+    let object = match entry.attr.ino == dir.ino {
+        true => dir.clone(),
+        false => caller.found_in(dir, entry.attr.ino).await?,
+    };
     // They may be left out: a name is not kept waiting for them.
     let attributes = caller.attr_now(entry.attr).await.ok();
     let attributes = attributes.map(|attr| caller.told(&attr));
-    Ok((caller.handle(dir, entry.attr.ino), attributes))
+    Ok((caller.handle(&object, object.ino), attributes))
 }
 
 pub(super) async fn readlink(caller: Caller, args: READLINK3args) -> READLINK3res {

@@ -70,8 +70,10 @@ impl Compound {
                     attributes::encode_error(*status, out);
                     continue;
                 }
-                // It went between the listing and the question.
-                Err(nfsstat4::NFS4ERR_STALE | nfsstat4::NFS4ERR_NOENT) => continue,
+                // It went between the listing and the question; or it is an export that who asks may not have.
+                Err(
+                    nfsstat4::NFS4ERR_STALE | nfsstat4::NFS4ERR_NOENT | nfsstat4::NFS4ERR_ACCESS,
+                ) => continue,
                 Err(status) => return Err((*status).into()),
             };
             out.bool(true);
@@ -128,11 +130,8 @@ impl Compound {
             }),
             None => self.caller.attr(entry.ino).await,
         };
-        let object = Object {
-            ino: entry.ino,
-            ..dir.clone()
-        };
-        let subject = attr.map(|attr| self.caller.subject(&object, attr));
+        let object = self.caller.found_in(dir, entry.ino).await;
+        let subject = object.and_then(|object| Ok(self.caller.subject(&object, attr?)));
         Entry {
             cookie: entry.cookie,
             name: entry.name.clone(),

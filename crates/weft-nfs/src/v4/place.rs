@@ -95,21 +95,10 @@ impl Caller {
         all.filter(|export| export.access(self.from, &self.credential).is_some())
     }
 
-    async fn top_of(&self, export: &Export) -> Result<Place> {
-        let access = export.access(self.from, &self.credential);
-        let access = access.ok_or(nfsstat4::NFS4ERR_ACCESS)?;
-        let root = self.root_of(export).await?;
-        Ok(Place::Object(Object {
-            export: export.id,
-            ino: root,
-            root,
-            access,
-        }))
-    }
-
     async fn way_or_export(&self, way: Way) -> Result<Place> {
         if let Some(export) = self.exports().find(|export| export.path == way.0) {
-            return self.top_of(export).await;
+            self.root_of(export).await?;
+            return Ok(Place::Object(self.top_of(export)?));
         }
         // The root is there even if it is empty.
         let leads = |export: &Export| export.path.starts_with(&way.0);
@@ -145,24 +134,9 @@ impl Caller {
                 let client = &self.shared.client;
                 let found = client.lookup(dir.cred(), dir.ino, name).await?;
                 let entry = found.entry.ok_or(nfsstat4::NFS4ERR_NOENT)?;
-                self.in_export(dir, entry.attr.ino).await
+                let found = self.found_in(dir, entry.attr.ino).await?;
+                Ok(Place::Object(found))
             }
-        }
-    }
-
-    /// Something in a directory, by the innermost export that has it.
-    async fn in_export(&self, dir: &Object, ino: u64) -> Result<Place> {
-        let all = self.shared.exports.all();
-        let outer = self.shared.exports.find(dir.export);
-        let outer = outer.ok_or(nfsstat4::NFS4ERR_STALE)?;
-        let inner = all.iter().find(|export| {
-            export.id != dir.export
-                && export.root.get() == ino
-                && export.path.starts_with(&outer.path)
-        });
-        match inner {
-            Some(inner) => self.top_of(inner).await,
-            None => Ok(Place::Object(Object { ino, ..dir.clone() })),
         }
     }
 
@@ -174,15 +148,7 @@ impl Caller {
                 let export = self.shared.exports.find(dir.export);
                 export.ok_or(nfsstat4::NFS4ERR_STALE)?.path.clone()
             }
-            Place::Object(dir) => {
-                let client = &self.shared.client;
-                let found = client.lookup(dir.cred(), dir.ino, b"..").await?;
-                let entry = found.entry.ok_or(nfsstat4::NFS4ERR_NOENT)?;
-                return Ok(Place::Object(Object {
-                    ino: entry.attr.ino,
-                    ..dir.clone()
-                }));
-            }
+            Place::Object(dir) => return Ok(Place::Object(self.parent_of(dir).await?)),
         };
         if path.pop().is_none() {
             return Err(nfsstat4::NFS4ERR_NOENT.into());
@@ -194,12 +160,11 @@ impl Caller {
         let Some(export) = around.max_by_key(|export| export.path.len()) else {
             return self.way_or_export(Way(path)).await;
         };
-        let top = self.top_of(export).await?;
-        let Place::Object(top) = top else {
-            return Ok(top);
-        };
+        self.root_of(export).await?;
+        let top = self.top_of(export)?;
+        // As far as who calls could have come down.
         let rest = &path[export.path.len()..];
-        let ino = self.shared.walk(top.ino, rest).await?;
+        let ino = self.shared.walk(top.cred(), top.ino, rest).await?;
         Ok(Place::Object(Object { ino, ..top }))
     }
 
