@@ -67,7 +67,9 @@ pub fn pynfs(arguments: &Pynfs) -> Outcome {
         fs::remove_dir_all(&run).map_err(failed)?;
     }
     fs::create_dir_all(&run).map_err(failed)?;
-    let cluster = Cluster::up_unmounted(&weft, &run.join("cluster"), &["--nfs", "1"])?;
+    // The suite is several users, root among them.
+    let more = ["--nfs", "1", "--nfs-squash", "none"];
+    let cluster = Cluster::up_unmounted(&weft, &run.join("cluster"), &more)?;
     let gateway = cluster.gateways(1)?[0].to_string();
     let mut wrong = Vec::new();
     for version in &arguments.versions {

@@ -256,8 +256,29 @@ mod tests {
         Rule {
             clients: clients.iter().map(|it| (*it).to_owned()).collect(),
             squash,
+            privileged_ports: false,
             ..Rule::default()
         }
+    }
+
+    #[test]
+    fn what_is_not_said_is_the_safe_way() {
+        let said = Rule {
+            clients: vec!["10.0.0.0/8".into()],
+            ..Rule::default()
+        };
+        let all = export(vec![said]);
+        // No program of an ordinary user's can say whose calls it makes.
+        assert_eq!(
+            all.access(Origin::of("10.0.0.1:1024"), &sys(7, 8, &[])),
+            None
+        );
+        let low = Origin::of("10.0.0.1:1023");
+        let of = |uid| all.access(low, &sys(uid, uid, &[])).unwrap().cred.uid;
+        assert_eq!((of(0), of(7)), (65534, 7));
+        // And who is not named has nothing.
+        let nobody = export(vec![Rule::default()]);
+        assert_eq!(nobody.access(low, &sys(7, 8, &[])), None);
     }
 
     #[test]

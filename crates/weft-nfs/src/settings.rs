@@ -78,7 +78,8 @@ pub struct Rule {
     pub anonymous_uid: u32,
     /// Their group.
     pub anonymous_gid: u32,
-    /// Only calls from ports below 1024 are served, which only root of a machine can have.
+    /// Only calls from ports below 1024 are served, which only root of a machine can have: a client's kernel says there
+    /// who its users are. Without it any program of an address may say that it is anybody.
     pub privileged_ports: bool,
 }
 
@@ -90,7 +91,7 @@ impl Default for Rule {
             squash: Squash::Root,
             anonymous_uid: 65534,
             anonymous_gid: 65534,
-            privileged_ports: false,
+            privileged_ports: true,
         }
     }
 }

@@ -70,7 +70,8 @@ pub fn guests(arguments: &Guests) -> Outcome {
     fs::create_dir_all(&run).map_err(failed)?;
     let directory = run.join("cluster");
     let gateways = GATEWAYS.to_string();
-    let more = ["--pairs", "2", "--nfs", &gateways];
+    // The suites are several users, root among them; and a virtual machine's ports are not its host's.
+    let more = ["--pairs", "2", "--nfs", &gateways, "--nfs-squash", "none"];
     let cluster = Cluster::up_unmounted(&weft, &directory, &more)?;
     let ground = Ground {
         cluster: &cluster,

@@ -1,7 +1,7 @@
 //! Configuration files of a development cluster's processes, written at each start.
 
-use super::JournalSync;
 use super::cluster::{Cluster, Name};
+use super::{JournalSync, NfsSquash};
 use crate::error::{Error, Result, Tried};
 use crate::init::of_meta;
 use serde::Serialize;
@@ -14,6 +14,8 @@ pub struct Chosen {
     pub mount_point: Option<PathBuf>,
     /// `journal.sync`
     pub journal_sync: JournalSync,
+    /// Whom the gateways do not believe.
+    pub nfs_squash: NfsSquash,
 }
 
 /// Where the members of a cluster with several metadata servers find each other.
@@ -113,12 +115,7 @@ pub fn write_config(
         Name::Active(_) => return Err(unknown()),
         Name::Nfs(number) => {
             let address = cluster.address(name).ok_or_else(unknown)?;
-            // This machine's processes only, and whoever they say they are: it is the developer's own.
-            let rule = weft_nfs::Rule {
-                clients: vec!["127.0.0.0/8".into(), "::1".into()],
-                squash: weft_nfs::Squash::None,
-                ..weft_nfs::Rule::default()
-            };
+            let rule = nfs_rule(chosen.nfs_squash);
             let mut settings = weft_nfs::Settings {
                 listen: address.to_owned(),
                 exports: vec![weft_nfs::ExportSettings {
@@ -150,7 +147,51 @@ pub fn write_config(
     private::write(&place.config, text.as_bytes()).tried_on("cannot write", &place.config)
 }
 
+/// This machine's processes only (a gateway listens on the loopback address), from whatever port: that a caller is root of
+/// this machine means nothing here, since whoever comes is the user whose cluster it is, unless that was said otherwise.
+fn nfs_rule(squash: NfsSquash) -> weft_nfs::Rule {
+    let rule = weft_nfs::Rule {
+        clients: vec!["127.0.0.0/8".into(), "::1".into()],
+        privileged_ports: false,
+        ..weft_nfs::Rule::default()
+    };
+    match squash {
+        NfsSquash::All => weft_nfs::Rule {
+            squash: weft_nfs::Squash::All,
+            anonymous_uid: rustix::process::geteuid().as_raw(),
+            anonymous_gid: rustix::process::getegid().as_raw(),
+            ..rule
+        },
+        NfsSquash::Root => weft_nfs::Rule {
+            squash: weft_nfs::Squash::Root,
+            ..rule
+        },
+        NfsSquash::None => weft_nfs::Rule {
+            squash: weft_nfs::Squash::None,
+            ..rule
+        },
+    }
+}
+
 fn to_toml(settings: &impl Serialize) -> Result<String> {
     toml::to_string_pretty(settings)
         .map_err(|error| Error::Failed(format!("cannot write settings down: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gateways_of_a_development_cluster_serve_who_started_it() {
+        let rule = nfs_rule(NfsSquash::All);
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        assert_eq!(rule.squash, weft_nfs::Squash::All);
+        assert_eq!(rule.anonymous_uid, uid.as_raw());
+        assert_eq!(rule.anonymous_gid, gid.as_raw());
+        for squash in [NfsSquash::All, NfsSquash::Root, NfsSquash::None] {
+            let rule = nfs_rule(squash);
+            assert_eq!(rule.clients, ["127.0.0.0/8", "::1"]);
+        }
+    }
 }

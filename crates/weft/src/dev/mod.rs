@@ -59,9 +59,23 @@ struct Up {
     /// NFS gateways, each on a port of its own of this machine [default: 0, or as many as the directory has].
     #[arg(long)]
     nfs: Option<u32>,
+    /// Whose identity the gateways do not believe. `all`: whoever comes is the user who started this.
+    #[arg(long, value_enum, default_value_t = NfsSquash::All)]
+    nfs_squash: NfsSquash,
     /// When a change is called committed.
     #[arg(long, value_enum, default_value_t = JournalSync::Group)]
     journal_sync: JournalSync,
+}
+
+/// `squash` of the gateways' only rule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum NfsSquash {
+    /// Everybody is the user who started the cluster.
+    All,
+    /// Root of a client is nobody, others are who they say.
+    Root,
+    /// Everybody is who he says: any user of this machine may say that he is root.
+    None,
 }
 
 /// `journal.sync`
@@ -202,6 +216,7 @@ fn up(directory: &Path, up: &Up) -> Result<()> {
     let chosen = Chosen {
         mount_point,
         journal_sync: up.journal_sync,
+        nfs_squash: up.nfs_squash,
     };
     let (groups, members, pairs, gateways) = (up.groups, up.members, up.pairs, up.nfs);
     weft_env::real::run(move |env| async move {

@@ -35,7 +35,14 @@ pub fn run(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome 
     let home = home.map_err(|error| format!("a directory for the cluster: {error}"))?;
     let (directory, mount) = (home.path().join("cluster"), home.path().join("mnt"));
     std::fs::create_dir(&mount).map_err(|error| format!("{}: {error}", mount.display()))?;
-    let more = ["--pairs", "2", "--nfs", &CLIENTS.to_string()];
+    let more = [
+        "--pairs",
+        "2",
+        "--nfs",
+        &CLIENTS.to_string(),
+        "--nfs-squash",
+        "none",
+    ];
     let cluster = Cluster::up(weft, &directory, &mount, &more)?;
     let by_gateways = cluster.gateways(CLIENTS)?.into_iter();
     let by_gateways = by_gateways.map(|address| Way::Nfs(Export::of_gateway(address)));

@@ -137,7 +137,8 @@ impl Behind {
         let address = bed.address(node)?;
         let settings = format!(
             "listen = \"{address}:{PORT}\"\n\
-             [[export]]\npath = \"/\"\n[[export.rule]]\nclients = [\"*\"]\nsquash = \"none\"\n{}",
+             [[export]]\npath = \"/\"\n[[export.rule]]\nclients = [\"*\"]\nsquash = \"none\"\n\
+             privileged_ports = false\n{}",
             self.cluster.client_settings()
         );
         fs::write(&config, settings).map_err(|error| format!("{}: {error}", config.display()))?;

@@ -61,7 +61,7 @@ pub fn run(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome 
     for name in ["first", "second"] {
         fs::create_dir(at(name)).map_err(|error| format!("{}: {error}", at(name).display()))?;
     }
-    let more = ["--pairs", "2", "--nfs", "1"];
+    let more = ["--pairs", "2", "--nfs", "1", "--nfs-squash", "none"];
     let cluster = Cluster::up(weft, &at("cluster"), &at("first"), &more)?;
     let gateway = cluster.gateways(1)?.remove(0);
     let stand = Stand {

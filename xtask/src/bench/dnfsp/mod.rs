@@ -168,7 +168,7 @@ fn files(options: &DnfspOptions, weft: &Path, all: &mut Vec<Line>) -> Outcome {
     let home = home.map_err(|error| format!("a directory for the cluster: {error}"))?;
     let (directory, mount) = (home.path().join("cluster"), home.path().join("mnt"));
     let gateways = CLIENTS.to_string();
-    let more = ["--pairs", "2", "--nfs", &gateways];
+    let more = ["--pairs", "2", "--nfs", &gateways, "--nfs-squash", "none"];
     let (cluster, is_mounted) = match cannot_mount() {
         None => {
             std::fs::create_dir(&mount).map_err(|error| format!("{}: {error}", mount.display()))?;

@@ -26,6 +26,8 @@ pub fn export(path: &str, rule: Rule) -> ExportSettings {
         id: None,
         rules: vec![Rule {
             clients: vec!["*".into()],
+            // Simulated connections have no ports of root's.
+            privileged_ports: false,
             ..rule
         }],
     }
@@ -34,6 +36,7 @@ pub fn export(path: &str, rule: Rule) -> ExportSettings {
 pub fn believed() -> Rule {
     Rule {
         squash: Squash::None,
+        privileged_ports: false,
         ..Rule::default()
     }
 }
