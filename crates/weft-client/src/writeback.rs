@@ -579,7 +579,18 @@ impl Core {
     }
 
     async fn give_back_unasked(self: &Rc<Self>, node: &Rc<Node>) {
-        if let Err(errno) = self.tell(node).await {
+        // What was told of it with an answer may be lost with the service. Should that not be known before the lease is
+        // dropped, the service that leads next would hear of the drop, and of nothing else.
+        let told = async {
+            loop {
+                self.tell(node).await?;
+                if self.confirm(node).await? {
+                    return Ok(());
+                }
+            }
+        };
+        let told: Result<()> = told.await;
+        if let Err(errno) = told {
             tracing::warn!(ino = node.ino, %errno, "size and times were not taken");
             return;
         }
