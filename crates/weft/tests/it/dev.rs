@@ -519,7 +519,11 @@ fn a_mount_shows_its_figures() {
 fn tools_do_not_mind_that_nobody_reads_what_they_say() {
     let base = tempfile::tempdir().unwrap();
     let file = base.path().join("data.toml");
-    fs::write(&file, "dir = \"data\"\ncluster_id = \"few\"\nmeta = [\"127.0.0.1:1\"]\n").unwrap();
+    fs::write(
+        &file,
+        "dir = \"data\"\ncluster_id = \"few\"\nmeta = [\"127.0.0.1:1\"]\n",
+    )
+    .unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let told = Command::new(WEFT)
@@ -628,7 +632,10 @@ fn servers_raise_their_limit_of_open_files_and_do_not_start_with_too_few() {
     let nfs = format!("[client]\n{client}[[export]]\npath = \"/\"\n");
     for (role, settings) in [
         ("meta", "listen = \"127.0.0.1:0\"\n"),
-        ("data", "dir = \"d\"\ncluster_id = \"few\"\nlisten = \"127.0.0.1:0\"\nmeta = [\"127.0.0.1:1\"]\n"),
+        (
+            "data",
+            "dir = \"d\"\ncluster_id = \"few\"\nlisten = \"127.0.0.1:0\"\nmeta = [\"127.0.0.1:1\"]\n",
+        ),
         ("mount", &mount),
         ("nfs", &nfs),
     ] {
