@@ -66,8 +66,8 @@ fn look(meta: &Meta, core: &mut Core, now: Mono) {
         waits: core.health.waits(committed, newest, now),
         coordinator: meta.coordinator.trouble(),
     };
-    let group = core.view.groups.iter();
-    let group = group.clone().find(|it| it.id == meta.settings.group);
+    let mut groups = core.view.groups.iter();
+    let group = groups.find(|it| it.id == meta.settings.group);
     let jobs = core.jobs.statuses(&core.state, now);
     let mut findings = group.map_or(Vec::new(), |group| of_group(group, &own, &jobs));
     if core.pairs.decides() {

@@ -1,5 +1,6 @@
 //! The table of docs/protocols/pairs.md, line by line. All interleavings: `tests/interleavings.rs`.
 
+use super::lost::LOST_STATES;
 use super::*;
 use weft_types::PairId;
 

@@ -385,20 +385,20 @@ impl Pairs {
     /// The first group's: notes which pairs have less than `low` percent of their room left. One that is noted stays so until it
     /// has half as much again: what is moved off it is not to come back at once. True if that is news.
     pub(crate) fn note_room(&mut self, low: u64) -> bool {
-        let percent = |report: &&MemberReport| {
+        let thousandths = |report: &&MemberReport| {
             let free = u128::from(report.free_bytes) * 1_000;
             (report.total_bytes > 0).then(|| (free / u128::from(report.total_bytes)) as u64)
         };
         let ids = self.by_id.keys().copied();
         let free = ids.zip(self.reports()).map(|(id, reports)| {
-            let least = reports.iter().filter_map(percent).min();
+            let least = reports.iter().filter_map(thousandths).min();
             (id.0, least)
         });
         let is_full = |(id, least): &(u32, Option<u64>)| match (least, self.full.contains(id)) {
             // Nothing is known: as it was.
             (None, was) => was,
-            (Some(thousandths), false) => *thousandths < low * 10,
-            (Some(thousandths), true) => *thousandths < low * 15,
+            (Some(least), false) => *least < low * 10,
+            (Some(least), true) => *least < low * 15,
         };
         let full: Vec<u32> = free.filter(is_full).map(|(id, _)| id).collect();
         let is_news = full != self.full;
